@@ -1,0 +1,71 @@
+"""The seam between the decoding loop and whoever drafts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, overload
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.decoding.sampling import Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Proposed token ids and the distributions they were really drawn from.
+
+    ``probs`` is [len(ids), vocab] float32 after the drafter's own temperature and filters, or
+    None for a deterministic proposal, whose distribution is then one-hot.
+    """
+
+    ids: tuple[int, ...]
+    probs: "torch.Tensor | None" = None
+
+
+class DraftContext(Sequence[int]):
+    """The committed ids (prompt and reply) as a read-only sequence, with what drafting needs.
+
+    ``prompt_length`` is where the reply begins; ``sampler`` shapes and draws in the same way as
+    the target does, with the request's own generator; ``stop_ids`` end a reply.
+    """
+
+    __slots__ = ("_ids", "prompt_length", "sampler", "stop_ids")
+
+    def __init__(
+        self,
+        ids: list[int],
+        *,
+        prompt_length: int,
+        sampler: "Sampler | None" = None,
+        stop_ids: frozenset[int] = frozenset(),
+    ) -> None:
+        self._ids = ids
+        self.prompt_length = prompt_length
+        self.sampler = sampler
+        self.stop_ids = stop_ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        return self._ids[index]
+
+
+class Drafter(Protocol):
+    """Proposes tokens; called from the engine's thread only."""
+
+    def propose(self, context: Sequence[int], gamma: int) -> Draft | None:
+        """Return at most ``gamma`` tokens that may follow ``context``, or None to decline.
+
+        The engine passes a :class:`DraftContext`.
+        """
+
+    def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
+        """Learn the outcome: ``accepted`` drafted tokens stand; ``committed_ids`` were added."""
+
+    def reset(self) -> None:
+        """Forget everything; the next context may be unrelated to the last."""

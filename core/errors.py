@@ -1,0 +1,28 @@
+"""Errors that Paceline raises on purpose.
+
+A :class:`UserError` is shown to the person as it stands; anything else is a fault
+of the program, logged with its traceback and offered as a report.
+"""
+
+
+class PacelineError(Exception):
+    """Base of every error that Paceline raises on purpose."""
+
+
+class UserError(PacelineError):
+    """Something the person can mend.
+
+    ``message`` is one plain sentence; ``action`` says what to do about it.
+    """
+
+    def __init__(self, message: str, action: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.action = action
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.action}".strip()
+
+
+class BugError(PacelineError):
+    """A broken invariant inside the program."""

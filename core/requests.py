@@ -1,0 +1,176 @@
+"""What goes into the engine: frozen plain values, validated where they are made."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from core.errors import UserError
+
+MAX_GAMMA = 16
+"""The largest draft length that can be asked for, in tokens."""
+
+
+class DrafterKind(StrEnum):
+    """Who proposes the tokens that the target verifies."""
+
+    OFF = "off"
+    MODEL = "model"
+    NGRAM = "ngram"
+    HYBRID = "hybrid"
+
+
+class Rule(StrEnum):
+    """How drafted tokens are accepted."""
+
+    EXACT = "exact"
+
+
+class Device(StrEnum):
+    """Where the models run."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class Precision(StrEnum):
+    """The number format of the weights."""
+
+    AUTO = "auto"
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+    NF4 = "nf4"
+
+
+def _number(name: str, value: float, low: float, high: float) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not low <= value <= high
+    ):
+        raise UserError(f"{name} is {value!r}.", f"It must be a number from {low:g} to {high:g}.")
+
+
+def _integer(name: str, value: int, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise UserError(f"{name} is {value!r}.", f"It must be a whole number from {low} to {high}.")
+
+
+def _member(name: str, value: str, kinds: type[StrEnum]) -> None:
+    allowed = [str(kind) for kind in kinds]
+    if value not in allowed:
+        raise UserError(f"{name} is {value!r}.", f"It must be one of: {', '.join(allowed)}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """How the next token is drawn, for draft and target alike.
+
+    ``temperature`` 0 is greedy. ``top_k`` 0, ``top_p`` 1, ``min_p`` 0,
+    ``repetition_penalty`` 1 and the other penalties at 0 switch that filter off.
+    ``seed`` None draws a fresh seed for every request.
+
+    Raises UserError naming the field, its value and its range.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        _number("temperature", self.temperature, 0.0, 100.0)
+        _integer("top_k", self.top_k, 0, 2**31 - 1)
+        _number("top_p", self.top_p, 0.0, 1.0)
+        if self.top_p == 0.0:
+            raise UserError("top_p is 0.", "It must be above 0 and at most 1.")
+        _number("min_p", self.min_p, 0.0, 1.0)
+        _number("repetition_penalty", self.repetition_penalty, 0.01, 100.0)
+        _number("presence_penalty", self.presence_penalty, -100.0, 100.0)
+        _number("frequency_penalty", self.frequency_penalty, -100.0, 100.0)
+        if self.seed is not None:
+            _integer("seed", self.seed, 0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationParams:
+    """Who drafts, how far ahead (``gamma`` tokens), and by which rule tokens are accepted.
+
+    Raises UserError naming the field, its value and its range.
+    """
+
+    drafter: str = DrafterKind.MODEL
+    gamma: int | Literal["auto"] = 4
+    rule: str = Rule.EXACT
+
+    def __post_init__(self) -> None:
+        _member("drafter", self.drafter, DrafterKind)
+        _integer("gamma", self.gamma, 0, MAX_GAMMA)  # type: ignore[arg-type]
+        _member("rule", self.rule, Rule)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateRequest:
+    """One reply to be generated.
+
+    ``messages`` are (role, text) pairs with roles system, user and assistant, rendered
+    through the chat template; ``prompt_ids``, when given, are used as they are instead.
+
+    Raises UserError naming the field, its value and its range.
+    """
+
+    messages: tuple[tuple[str, str], ...] = ()
+    prompt_ids: tuple[int, ...] | None = None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    speculation: SpeculationParams = field(default_factory=SpeculationParams)
+    max_new_tokens: int = 256
+    stop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.messages and not self.prompt_ids:
+            raise UserError("The request has no text.", "Write a message first.")
+        for role, text in self.messages:
+            if role not in ("system", "user", "assistant"):
+                raise UserError(
+                    f"A message has the role {role!r}.",
+                    "It must be one of: system, user, assistant.",
+                )
+            if not isinstance(text, str):
+                raise UserError("A message is not text.", "Every message must be a string.")
+        _integer("max_new_tokens", self.max_new_tokens, 1, 2**31 - 1)
+        if isinstance(self.stop, str) or any(not s for s in self.stop):
+            raise UserError(
+                "A stop string is empty or not in a list.", "Give one or more non-empty strings."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """Which models to load and how.
+
+    ``target`` and ``draft`` are local paths: a ``.gguf`` file or a folder of safetensors.
+    ``context_limit`` caps the context in tokens; None takes the model's own.
+
+    Raises UserError naming the field, its value and its range.
+    """
+
+    target: str
+    draft: str | None = None
+    device: str = Device.AUTO
+    precision: str = Precision.AUTO
+    context_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.target:
+            raise UserError("No model was chosen.", "Choose a model to load.")
+        _member("device", self.device, Device)
+        _member("precision", self.precision, Precision)
+        if self.context_limit is not None:
+            _integer("context_limit", self.context_limit, 16, 2**31 - 1)
