@@ -23,6 +23,8 @@ class Origin(StrEnum):
     """The target's extra token after it accepted the whole draft."""
     PLAIN = "plain"
     """Decoded without a draft in that round."""
+    REJECTED = "rejected"
+    """Drafted and not used; only among a round's rejected tokens, never in the reply."""
 
 
 class FinishReason(StrEnum):

@@ -1,0 +1,76 @@
+"""A small causal language model as drafter."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from core.decoding.sampling import draw
+from core.drafting.base import Draft, DraftContext
+from core.errors import BugError
+from core.models.cache import PREFILL_CHUNK, TokenCache
+from core.models.runner import Runner
+
+
+class ModelDrafter:
+    """Drafts with a second model that shapes and draws exactly as the target does."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._cache = TokenCache(runner)
+        self._known = 0
+
+    @property
+    def context_limit(self) -> int:
+        """The longest context it can draft after, in tokens."""
+        return self._runner.context_limit
+
+    def prefill(self, ids: Sequence[int], stop: Callable[[], bool]) -> Iterator[int]:
+        """Read a prompt in chunks; yields how many tokens are cached, ends early on stop()."""
+        return self._cache.prefill(ids[: self.context_limit], stop)
+
+    def propose(self, context: Sequence[int], gamma: int) -> Draft | None:
+        """Draft up to ``gamma`` tokens; declines past the draft's own context."""
+        if not isinstance(context, DraftContext) or context.sampler is None:
+            raise BugError("A model drafter needs a DraftContext with a sampler.")
+        gamma = min(gamma, self._runner.context_limit - len(context))
+        if gamma <= 0:
+            return None
+        sampler = context.sampler
+        logits = self._catch_up(context)
+        drafted: list[int] = []
+        rows: list[torch.Tensor] = []
+        uniforms = [] if sampler.greedy else sampler.uniforms(gamma)
+        while True:
+            if sampler.greedy:
+                drafted.append(int(sampler.shape(logits, drafted).argmax()))
+            else:
+                probs = sampler.probs(logits, drafted)  # [1, vocab]
+                drafted.append(draw(probs[0], uniforms[len(drafted)]))
+                rows.append(probs)
+            if len(drafted) == gamma or drafted[-1] in context.stop_ids:
+                break
+            logits = self._cache.feed(drafted[-1:], 1)
+        return Draft(tuple(drafted), torch.cat(rows) if rows else None)
+
+    def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
+        """Nothing to learn: the next proposal compares the cache with its context."""
+
+    def reset(self) -> None:
+        """Compare the whole cache with the next context, which may be unrelated."""
+        self._known = 0
+
+    def clear(self) -> None:
+        """Give the cache back."""
+        self._known = 0
+        self._cache.clear()
+
+    def _catch_up(self, context: DraftContext) -> torch.Tensor:
+        """Feed what the cache lacks of the context; return the logits [1, vocab] after it."""
+        kept = self._cache.keep_prefix_of(context, self._known)
+        if kept == len(context):
+            kept = self._cache.rewind(kept - 1)
+        self._known = len(context)
+        while len(context) - kept > PREFILL_CHUNK:
+            self._cache.feed(context[kept : kept + PREFILL_CHUNK], 1)
+            kept = self._cache.rewind(kept + PREFILL_CHUNK)
+        return self._cache.feed(context[kept:], 1)

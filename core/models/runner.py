@@ -1,0 +1,110 @@
+"""The only caller of a model's forward pass."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from transformers import DynamicCache
+
+
+class Runner(Protocol):
+    """A causal model with its own key/value cache of one sequence. Used by one thread."""
+
+    vocab_size: int
+    context_limit: int
+    device: torch.device
+    croppable: bool
+    """Whether the cache can be rolled back; recurrent states cannot."""
+
+    @property
+    def length(self) -> int:
+        """How many tokens the cache holds."""
+
+    def forward(self, ids: Sequence[int], rows: int) -> torch.Tensor:
+        """Append ``ids`` and return the logits [rows, vocab] float32 after the last ``rows``."""
+
+    def crop(self, length: int) -> int:
+        """Forget all but the first ``length`` tokens; return how many are kept.
+
+        Fewer are kept (then none) where the cache cannot go back that far.
+        """
+
+
+class EagerRunner:
+    """Any transformers causal language model on any device: the reference runner.
+
+    ``vocab_size`` cuts or pads the logits (with minus infinity), so that a draft of another
+    padded width has the target's. Sliding-window layers are rolled back by recording.
+    """
+
+    def __init__(
+        self, model: Any, *, vocab_size: int | None = None, context_limit: int | None = None
+    ) -> None:
+        config = model.config.get_text_config()
+        self._model = model.eval()
+        self._width: int = config.vocab_size
+        self.vocab_size = vocab_size if vocab_size is not None else self._width
+        own_limit = getattr(config, "max_position_embeddings", None) or 2**31 - 1
+        self.context_limit = min(own_limit, context_limit or own_limit)
+        self.device: torch.device = model.device
+        parameters = inspect.signature(model.forward).parameters
+        # transformers renamed the argument in 5.2x; the old name warns where the new one exists.
+        self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
+        self._keep_argument = "logits_to_keep" if "logits_to_keep" in parameters else None
+        self._length = 0
+        self._shortest = 0
+        self._cache = self._new_cache()
+        self.croppable = not _is_recurrent(self._cache)
+
+    @property
+    def length(self) -> int:
+        """How many tokens the cache holds."""
+        return self._length
+
+    @torch.inference_mode()
+    def forward(self, ids: Sequence[int], rows: int) -> torch.Tensor:
+        """Append ``ids`` and return the logits [rows, vocab] float32 after the last ``rows``."""
+        inputs = torch.tensor([list(ids)], dtype=torch.long, device=self.device)  # [1, len(ids)]
+        arguments: dict[str, Any] = {self._cache_argument: self._cache, "use_cache": True}
+        if self._keep_argument is not None:
+            arguments[self._keep_argument] = rows
+        logits: torch.Tensor = self._model(inputs, **arguments).logits[0, -rows:].float()
+        self._length += len(ids)
+        return self._fitted(logits)
+
+    def crop(self, length: int) -> int:
+        """Forget all but the first ``length`` tokens; return how many are kept."""
+        if length >= self._length:
+            length = self._length
+        if length == 0 or length < self._shortest or (length < self._length and not self.croppable):
+            self._cache = self._new_cache()
+            self._length = self._shortest = 0
+            return 0
+        if self.croppable:
+            # Also with nothing to remove: sliding layers drop what has left their window here.
+            self._cache.crop(length - self._length)
+        self._length = length
+        if self._has_window:
+            self._shortest = length if length >= self._window else 0
+        return length
+
+    def _new_cache(self) -> DynamicCache:
+        cache = DynamicCache(config=self._model.config)
+        windows = [w for layer in cache.layers if (w := getattr(layer, "sliding_window", None))]
+        self._has_window = bool(windows)
+        self._window: int = min(windows, default=0)
+        if self._has_window:
+            cache.activate_past_recording()
+        return cache
+
+    def _fitted(self, logits: torch.Tensor) -> torch.Tensor:
+        if self.vocab_size <= self._width:
+            return logits[:, : self.vocab_size]
+        return torch.nn.functional.pad(
+            logits, (0, self.vocab_size - self._width), value=float("-inf")
+        )
+
+
+def _is_recurrent(cache: DynamicCache) -> bool:
+    return any(hasattr(layer, "recurrent_states") for layer in cache.layers)
