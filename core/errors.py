@@ -24,5 +24,9 @@ class UserError(PacelineError):
         return f"{self.message} {self.action}".strip()
 
 
+class Cancelled(PacelineError):
+    """The person asked the work to stop; nothing half done is left behind."""
+
+
 class BugError(PacelineError):
     """A broken invariant inside the program."""

@@ -1,0 +1,93 @@
+"""Small file helpers that the library, the downloader and the prepared copies share."""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core.cancel import CancelToken
+from core.errors import Cancelled, UserError
+
+CHUNK_BYTES = 4 << 20
+DISK_MARGIN_BYTES = 64 << 20
+"""What is left free on the disk for everything else."""
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Return a size in decimal units as people read it: ``98 MB``, ``1.1 GB``."""
+    if size_bytes < 1e6:
+        return f"{size_bytes / 1e3:.0f} kB"
+    if size_bytes < 1e9:
+        return f"{size_bytes / 1e6:.0f} MB"
+    return f"{size_bytes / 1e9:.1f} GB"
+
+
+def check_disk(folder: Path, need_bytes: int, purpose: str) -> None:
+    """Raise UserError unless ``folder``'s disk has room for ``need_bytes`` and a margin.
+
+    ``purpose`` completes the sentence "... are needed to <purpose>".
+    """
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free_bytes = shutil.disk_usage(existing).free
+    if free_bytes < need_bytes + DISK_MARGIN_BYTES:
+        raise UserError(
+            f"The disk of {folder} has {format_bytes(free_bytes)} free, but "
+            f"{format_bytes(need_bytes + DISK_MARGIN_BYTES)} are needed to {purpose}.",
+            "Free some space, or set PACELINE_HOME to a folder on a larger disk.",
+        )
+
+
+def explain_write_error(error: OSError, folder: Path) -> UserError:
+    """Return the sentence for a folder that could not be written."""
+    if error.errno == errno.ENOSPC:
+        return UserError(
+            f"The disk of {folder} is full.",
+            "Free some space, or set PACELINE_HOME to a folder on a larger disk.",
+        )
+    return UserError(
+        f"The folder {folder} cannot be written ({error.strerror or type(error).__name__}).",
+        "Make it writable, or set PACELINE_HOME to another folder.",
+    )
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Write ``data`` to ``path`` so that a reader sees the old file or the new one, whole."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object in ``path``; None where it is missing, unreadable or not an object."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def sha256_of(
+    path: Path, on_bytes: Callable[[int], None] | None = None, cancel: CancelToken | None = None
+) -> str:
+    """Return the SHA-256 of a file in hexadecimal; ``on_bytes`` hears how many were read.
+
+    Raises Cancelled and OSError.
+    """
+    digest = hashlib.sha256()
+    done_bytes = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            if cancel is not None and cancel.cancelled:
+                raise Cancelled
+            digest.update(chunk)
+            done_bytes += len(chunk)
+            if on_bytes is not None:
+                on_bytes(done_bytes)
+    return digest.hexdigest()

