@@ -28,12 +28,13 @@ class Detokenizer:
     The texts that :meth:`feed` and :meth:`flush` return concatenate to the one-shot decoding of
     all ids without special tokens, less a character left incomplete at the end. A token that
     only begins or continues a character adds "" for it; the completing token adds the character.
-    Bytes that can form no character become U+FFFD as in one-shot decoding, one token later.
+    Bytes that can form no character become U+FFFD as in one-shot decoding, one token later; with
+    SentencePiece's byte tokens they do not spoil, as they would there, a character shown before.
 
-    Each id costs one decoding of a window of at most 32 ids, so the cost does not grow with the
-    reply. The window keeps some context, because what a tokenizer gives for a token can depend
-    on the one before (SentencePiece drops the first space of a text). Not for use by several
-    threads.
+    Each id costs one decoding of a window of at most 32 ids (more only where bytes form no
+    character for that long), so the cost does not grow with the reply. The window keeps some
+    context, because what a tokenizer gives for a token can depend on the one before
+    (SentencePiece drops the first space of a text). Not for use by several threads.
     """
 
     __slots__ = ("_byte_tokens", "_limit", "_shown", "_tokenizer", "_window")
@@ -52,10 +53,10 @@ class Detokenizer:
         """Return the text that this token adds to the reply."""
         self._window.append(token_id)
         text = self._decode(self._window)
-        settled = len(text)
-        if text.endswith(_REPLACEMENT):
-            settled = self._shown if self._byte_tokens else settled - 1
-        added = text[self._shown : settled]
+        incomplete = text.endswith(_REPLACEMENT)
+        if incomplete and self._byte_tokens:
+            return ""
+        added = text[self._shown : len(text) - int(incomplete)]
         self._shown += len(added)
         if len(self._window) >= self._limit:
             self._shrink(text)
@@ -67,9 +68,7 @@ class Detokenizer:
             return ""
         held = self._decode(self._window)[self._shown :]
         self._shown += len(held)
-        for _ in range(3):  # an incomplete character is at most three bytes, one U+FFFD each
-            held = held.removesuffix(_REPLACEMENT)
-        return held
+        return held.rstrip(_REPLACEMENT)
 
     def _shrink(self, text: str) -> None:
         """Drop the older half of the window where that leaves the text of the rest as it is."""
