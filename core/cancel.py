@@ -18,6 +18,10 @@ class CancelToken:
         """Ask the work to stop at its next check."""
         self._event.set()
 
+    def is_cancelled(self) -> bool:
+        """Whether :meth:`cancel` was called; for handing on as a function."""
+        return self._event.is_set()
+
     @property
     def cancelled(self) -> bool:
         """Whether :meth:`cancel` was called."""

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
 
 from core.errors import UserError
 
@@ -107,12 +106,12 @@ class SpeculationParams:
     """
 
     drafter: str = DrafterKind.MODEL
-    gamma: int | Literal["auto"] = 4
+    gamma: int = 4
     rule: str = Rule.EXACT
 
     def __post_init__(self) -> None:
         _member("drafter", self.drafter, DrafterKind)
-        _integer("gamma", self.gamma, 0, MAX_GAMMA)  # type: ignore[arg-type]
+        _integer("gamma", self.gamma, 0, MAX_GAMMA)
         _member("rule", self.rule, Rule)
 
 

@@ -1,7 +1,7 @@
 """Propose, verify, commit: the speculative decoding loop, on token ids alone."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -67,7 +67,7 @@ def decode(
     limits: Limits,
     cancelled: Callable[[], bool],
     rule: AcceptanceRule = verify_exact,
-) -> Iterator[RoundIds]:
+) -> Generator[RoundIds, None, None]:
     """Yield rounds until the reply ends; the last one carries the reason.
 
     ``ids`` is the prompt and grows by the reply. ``target`` holds all of it but the newest token,
@@ -126,9 +126,7 @@ def decode(
         target.rewind(len(ids) - 1)
 
 
-def _proposal(
-    drafter: Drafter | None, context: DraftContext, gamma: int, vocab_size: int
-) -> Draft:
+def _proposal(drafter: Drafter | None, context: DraftContext, gamma: int, vocab_size: int) -> Draft:
     """Ask for a draft and hold it to its promises: at most gamma tokens, all of the vocabulary."""
     draft = drafter.propose(context, gamma) if drafter is not None and gamma > 0 else None
     if draft is None:

@@ -13,7 +13,7 @@ import torch
 from core.requests import SamplingParams
 
 _NUCLEUS_GUESS = 1024
-"""Tokens looked at before a whole row is sorted for top-p: sorting 150,000 takes ten times longer."""
+"""Tokens tried for top-p before a whole row is sorted, which takes ten times longer."""
 
 
 class Sampler:

@@ -29,11 +29,14 @@ class ModelDrafter:
         return self._cache.prefill(ids[: self.context_limit], stop)
 
     def propose(self, context: Sequence[int], gamma: int) -> Draft | None:
-        """Draft up to ``gamma`` tokens; declines past the draft's own context."""
+        """Draft up to ``gamma`` tokens.
+
+        Declines past the draft's own context, and after tokens that the draft does not know.
+        """
         if not isinstance(context, DraftContext) or context.sampler is None:
             raise BugError("A model drafter needs a DraftContext with a sampler.")
         gamma = min(gamma, self._runner.context_limit - len(context))
-        if gamma <= 0:
+        if gamma <= 0 or max(context[self._known :], default=0) >= self._runner.width:
             return None
         sampler = context.sampler
         logits = self._catch_up(context)

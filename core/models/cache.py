@@ -12,7 +12,7 @@ PREFILL_CHUNK = 256
 
 
 class TokenCache:
-    """A runner with the ids in its cache, so that edits and rejections rewind to what still holds."""
+    """A runner with the ids in its cache, so that edits and rejections rewind to what holds."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner

@@ -11,7 +11,10 @@ from transformers import DynamicCache
 class Runner(Protocol):
     """A causal model with its own key/value cache of one sequence. Used by one thread."""
 
+    width: int
+    """How many ids the model itself knows; larger ones cannot be fed."""
     vocab_size: int
+    """How wide its logits are returned."""
     context_limit: int
     device: torch.device
     croppable: bool
@@ -43,8 +46,8 @@ class EagerRunner:
     ) -> None:
         config = model.config.get_text_config()
         self._model = model.eval()
-        self._width: int = config.vocab_size
-        self.vocab_size = vocab_size if vocab_size is not None else self._width
+        self.width: int = config.vocab_size
+        self.vocab_size = vocab_size if vocab_size is not None else self.width
         own_limit = getattr(config, "max_position_embeddings", None) or 2**31 - 1
         self.context_limit = min(own_limit, context_limit or own_limit)
         self.device: torch.device = model.device
@@ -95,14 +98,14 @@ class EagerRunner:
         self._has_window = bool(windows)
         self._window: int = min(windows, default=0)
         if self._has_window:
-            cache.activate_past_recording()
+            cache.activate_past_recording()  # type: ignore[no-untyped-call]
         return cache
 
     def _fitted(self, logits: torch.Tensor) -> torch.Tensor:
-        if self.vocab_size <= self._width:
+        if self.vocab_size <= self.width:
             return logits[:, : self.vocab_size]
         return torch.nn.functional.pad(
-            logits, (0, self.vocab_size - self._width), value=float("-inf")
+            logits, (0, self.vocab_size - self.width), value=float("-inf")
         )
 
 

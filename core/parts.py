@@ -1,0 +1,133 @@
+"""What a load puts together: runners, caches, drafters and what can be said of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.drafting.base import Drafter
+from core.drafting.hybrid import HybridDrafter
+from core.drafting.model import ModelDrafter
+from core.drafting.ngram import NgramDrafter
+from core.errors import BugError
+from core.events import DrafterOption, Loaded
+from core.models.cache import TokenCache
+from core.models.runner import EagerRunner
+from core.prompt import stop_ids
+from core.requests import DrafterKind, SpeculationParams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The working parts of one loaded pair; dropped as a whole on unload."""
+
+    target: TokenCache
+    tokenizer: Any
+    draft: ModelDrafter | None
+    ngram: NgramDrafter
+    custom: Drafter | None
+    """Takes the place of every drafter but "off"."""
+    stop_ids: frozenset[int]
+    loaded: Loaded
+
+    def draft_for(self, speculation: SpeculationParams) -> ModelDrafter | None:
+        """Return the draft model where a reply with these parameters runs it."""
+        kinds = (DrafterKind.MODEL, DrafterKind.HYBRID)
+        if self.custom is not None or speculation.gamma == 0 or speculation.drafter not in kinds:
+            return None
+        return self.draft
+
+    def choose_drafter(self, speculation: SpeculationParams) -> tuple[Drafter | None, str]:
+        """Return the drafter to use and, where the one asked for is not to be had, why."""
+        kind = speculation.drafter
+        if kind == DrafterKind.OFF or speculation.gamma == 0:
+            return None, ""
+        if self.custom is not None and self.target.runner.croppable:
+            return self.custom, ""
+        option = next(option for option in self.loaded.drafters if option.kind == kind)
+        if not option.available:
+            return None, f"Speculation is off because {option.reason}."
+        if kind == DrafterKind.NGRAM or self.draft is None:
+            return self.ngram, ""
+        if kind == DrafterKind.MODEL:
+            return self.draft, ""
+        if kind == DrafterKind.HYBRID:
+            return HybridDrafter([self.ngram, self.draft]), ""
+        raise BugError(f"No drafter was built for {kind!r}.")
+
+    def clear_caches(self) -> None:
+        """Give the caches of both models back."""
+        self.target.clear()
+        self.ngram.reset()
+        if self.draft is not None:
+            self.draft.clear()
+
+
+def assemble(
+    *,
+    target: Any,
+    tokenizer: Any,
+    draft: Any,
+    names: tuple[str, str | None],
+    custom: Drafter | None = None,
+    precision: str | None = None,
+    context_limit: int | None = None,
+    notices: tuple[str, ...] = (),
+) -> Parts:
+    """Build the working parts from transformers causal models that share ``tokenizer``.
+
+    ``names`` are those of target and draft. ``precision`` and ``context_limit`` None take the
+    target's own.
+    """
+    vocab_size = _shared_vocab(target, draft, tokenizer)
+    runner = EagerRunner(target, vocab_size=vocab_size, context_limit=context_limit)
+    drafting: ModelDrafter | None = None
+    no_draft = "no draft model is loaded with this target"
+    if draft is not None:
+        draft_runner = EagerRunner(draft, vocab_size=vocab_size)
+        if draft_runner.croppable:
+            drafting = ModelDrafter(draft_runner)
+        else:
+            no_draft = f"{names[1]} keeps a recurrent state, which cannot be rolled back"
+    no_rollback = (
+        ""
+        if runner.croppable
+        else f"{names[0]} keeps a recurrent state, which cannot be rolled back after a rejection"
+    )
+    model_reason = no_rollback or ("" if drafting is not None else no_draft)
+    options = (
+        DrafterOption(kind=DrafterKind.OFF, available=True),
+        DrafterOption(kind=DrafterKind.MODEL, available=not model_reason, reason=model_reason),
+        DrafterOption(kind=DrafterKind.NGRAM, available=not no_rollback, reason=no_rollback),
+        DrafterOption(kind=DrafterKind.HYBRID, available=not no_rollback, reason=no_rollback),
+    )
+    loaded = Loaded(
+        target=names[0],
+        draft=names[1] if drafting is not None else None,
+        device=runner.device.type,
+        precision=precision or str(target.dtype).removeprefix("torch."),
+        context_limit=runner.context_limit,
+        drafters=options,
+        notices=notices,
+        memory_bytes=sum(
+            model.get_memory_footprint() for model in (target, draft) if model is not None
+        ),
+    )
+    ends = stop_ids(tokenizer, getattr(target, "generation_config", None), target.config)
+    return Parts(
+        target=TokenCache(runner),
+        tokenizer=tokenizer,
+        draft=drafting,
+        ngram=NgramDrafter(boundary_ids=frozenset(tokenizer.all_special_ids) | ends),
+        custom=custom,
+        stop_ids=ends,
+        loaded=loaded,
+    )
+
+
+def _shared_vocab(target: Any, draft: Any, tokenizer: Any) -> int:
+    """Return how wide the logits are used: padding that only one model has is masked in both."""
+    width: int = target.config.get_text_config().vocab_size
+    if draft is None:
+        return width
+    narrow = min(width, draft.config.get_text_config().vocab_size)
+    # A draft that lacks real tokens must not take them from the target.
+    return narrow if len(tokenizer) <= narrow else width
