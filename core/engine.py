@@ -175,7 +175,7 @@ class Engine:
             reused = done if reused is None else reused
             yield PrefillProgress(done=done, total=total, reused=reused)
         draft = parts.draft_for(request.speculation)
-        if draft is not None:
+        if draft is not None and not cancel.cancelled:
             for _ in draft.prefill(ids[:total], cancel.is_cancelled):
                 yield PrefillProgress(done=total, total=total, reused=reused or 0)
         return reused or 0
