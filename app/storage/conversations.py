@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from app.records import Conversation, Message, MessageState, TokenSpan
-from app.storage.db import Database, folded
-from app.storage.rows import insert_message, inserted_id, message_from, storable
+from app.storage.db import Database
+from app.storage.rows import insert_message, inserted_id, message_from, text_columns
 from app.storage.spans import pack_spans
+from app.storage.text import folded, storable
 from app.storage.titles import NEW_CHAT, one_line
 from core.errors import BugError, UserError
 
@@ -48,7 +49,7 @@ _LIST = "SELECT id, title, created_at, updated_at FROM conversation c"
 _FOUND = """
     WHERE instr(folded(c.title), :needle) > 0
        OR EXISTS (SELECT 1 FROM message m
-                   WHERE m.conversation_id = c.id AND instr(folded(m.text), :needle) > 0)
+                   WHERE m.conversation_id = c.id AND instr(m.search_text, :needle) > 0)
 """
 
 
@@ -148,8 +149,9 @@ class ConversationStore:
         """
         with self._db.transaction() as connection:
             connection.execute(
-                "UPDATE message SET text = ?, spans = ? WHERE id = ? AND state = ?",
-                (storable(text), pack_spans(spans), message_id, MessageState.STREAMING),
+                "UPDATE message SET text = ?, search_text = ?, spans = ?"
+                " WHERE id = ? AND state = ?",
+                (*text_columns(text), pack_spans(spans), message_id, MessageState.STREAMING),
             )
 
     def finish_reply(
@@ -166,10 +168,10 @@ class ConversationStore:
             raise BugError("a reply cannot end in the state it is written in")
         with self._db.transaction() as connection:
             connection.execute(
-                "UPDATE message SET text = ?, spans = ?, state = ?, metrics = ?, error = ?"
-                " WHERE id = ?",
+                "UPDATE message SET text = ?, search_text = ?, spans = ?, state = ?, metrics = ?,"
+                " error = ? WHERE id = ?",
                 (
-                    storable(text),
+                    *text_columns(text),
                     pack_spans(spans),
                     str(state),
                     json.dumps(metrics),

@@ -4,12 +4,12 @@ import contextlib
 import logging
 import os
 import sqlite3
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from app.storage.files import set_aside
 from app.storage.migrate import check_readable, load_migrations, migrate
+from app.storage.text import folded
 from core.errors import UserError
 
 MEMORY = ":memory:"
@@ -191,11 +191,6 @@ class Database:
                 "one is begun.",
             )
         return None
-
-
-def folded(text: str) -> str:
-    """Return ``text`` as it is compared in searches: without case, one form of accents."""
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -5,6 +5,7 @@ import sqlite3
 
 from app.records import Message, MessageState
 from app.storage.spans import pack_spans, unpack_spans
+from app.storage.text import folded, storable
 from core.errors import BugError
 
 
@@ -13,15 +14,15 @@ def insert_message(
 ) -> int:
     """Insert ``message`` (its own ids are not used) and return its new id."""
     cursor = connection.execute(
-        "INSERT INTO message (conversation_id, parent_id, role, state, created_at, text, error,"
-        " settings, metrics, spans) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO message (conversation_id, parent_id, role, state, created_at, text,"
+        " search_text, error, settings, metrics, spans) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             conversation_id,
             parent_id,
             message.role,
             str(message.state),
             message.created_at,
-            storable(message.text),
+            *text_columns(message.text),
             storable(message.error),
             json.dumps(message.settings),
             json.dumps(message.metrics),
@@ -29,6 +30,12 @@ def insert_message(
         ),
     )
     return inserted_id(cursor)
+
+
+def text_columns(text: str) -> tuple[str, str]:
+    """Return the text as it is stored, and as searches compare it."""
+    kept = storable(text)
+    return kept, folded(kept)
 
 
 def inserted_id(cursor: sqlite3.Cursor) -> int:
@@ -56,10 +63,3 @@ def message_from(row: sqlite3.Row) -> Message:
         settings=json.loads(values["settings"]),
         error=values["error"],
     )
-
-
-def storable(text: str) -> str:
-    """Return ``text`` with halves of broken characters replaced: they have no UTF-8 form."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -14,7 +14,9 @@ CREATE INDEX conversation_by_time ON conversation (updated_at);
 -- Messages form a tree: siblings under one parent are versions of the same turn.
 -- The parent key does not cascade: a chain of a thousand replies would exceed the depth that
 -- SQLite allows for cascades. Messages go with their conversation, in one step.
--- Spans come last, so that searching the text does not read them.
+-- Searches compare with search_text: the text without case and in one form of accents, which
+-- SQLite cannot work out for letters beyond ASCII. Spans come last, so that a search does not
+-- read them.
 CREATE TABLE message (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     conversation_id INTEGER NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
@@ -22,6 +24,7 @@ CREATE TABLE message (
     role TEXT NOT NULL CHECK (role IN ('system', 'user', 'assistant')),
     state TEXT NOT NULL,
     created_at REAL NOT NULL,
+    search_text TEXT NOT NULL DEFAULT '',
     text TEXT NOT NULL DEFAULT '',
     error TEXT NOT NULL DEFAULT '',
     settings TEXT NOT NULL DEFAULT '{}',

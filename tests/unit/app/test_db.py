@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from app.storage import db as db_module
-from app.storage.db import MEMORY, Database, folded
+from app.storage.db import MEMORY, Database
 from app.storage.migrate import APPLICATION_ID, Migration, check_readable, load_migrations, migrate
+from app.storage.text import folded
 from core.errors import UserError
 
 
