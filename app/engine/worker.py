@@ -31,6 +31,7 @@ from app.engine.work import (
 )
 from app.records import Choice
 from core.cancel import CancelToken
+from core.errors import Cancelled as CancelledError
 from core.errors import UserError
 from core.events import Failed, Finished, FinishReason, Notice
 from core.requests import GenerateRequest
@@ -108,6 +109,9 @@ class EngineThread:
                     self.events.append((job.id, event))
                     if ended:
                         break
+        except CancelledError:
+            if not ended:
+                self._end(job, _given_up(job.work))
         except UserError as error:
             if not ended:
                 self._end(job, Failed(kind="user", message=str(error)))

@@ -1,0 +1,76 @@
+"""What is in force: which drafter really runs, and why none does. Pure functions."""
+
+from app.records import Choice, InForce
+from app.settings import Settings
+from core.events import DrafterOption, Loaded
+from core.requests import DrafterKind, SpeculationParams
+
+_TITLES = {
+    DrafterKind.OFF: ("Off", "plain decoding"),
+    DrafterKind.MODEL: ("Draft model", "a small model runs ahead"),
+    DrafterKind.NGRAM: ("N-gram", "looks the text up in the chat"),
+    DrafterKind.HYBRID: ("Hybrid", "n-gram where it matches, else the draft model"),
+}
+
+
+def drafter_title(kind: str) -> str:
+    """Return the words for a drafter."""
+    return _TITLES[DrafterKind(kind)][0]
+
+
+def drafter_choices(loaded: Loaded | None) -> list[Choice]:
+    """Return every drafter, with the reason beside each that the loaded pair cannot have."""
+    options = {option.kind: option for option in loaded.drafters} if loaded is not None else {}
+    choices = []
+    for kind, (title, detail) in _TITLES.items():
+        option = options.get(kind, DrafterOption(kind=kind, available=True))
+        choices.append(Choice(kind, title, detail, enabled=option.available, reason=option.reason))
+    return choices
+
+
+def speculation_for(settings: Settings, loaded: Loaded | None) -> SpeculationParams:
+    """Return what was chosen, with the drafter off where the loaded pair cannot have it.
+
+    Raises UserError naming the setting that is out of range.
+    """
+    drafter = settings.drafter if _refusal(settings, loaded) is None else DrafterKind.OFF
+    return SpeculationParams(drafter=drafter, gamma=settings.gamma, rule=settings.rule)
+
+
+def off_reason(settings: Settings, speculation: SpeculationParams, loaded: Loaded | None) -> str:
+    """Return why nothing drafts, to follow "Speculation is off because"; "" when it does."""
+    if loaded is None:
+        return "no model is loaded."
+    if settings.drafter == DrafterKind.OFF:
+        return "it was switched off in the settings."
+    if speculation.drafter == DrafterKind.OFF:
+        return _refusal(settings, loaded) or "it was off when this reply began."
+    if speculation.gamma == 0:
+        return "gamma is 0."
+    return ""
+
+
+def in_force(
+    pair: str, speculation: SpeculationParams, loaded: Loaded | None, why_off: str
+) -> InForce:
+    """Return what the running or next reply uses."""
+    drafting = not why_off
+    return InForce(
+        pair=pair,
+        drafter=speculation.drafter if drafting else DrafterKind.OFF,
+        gamma=str(speculation.gamma) if drafting else "0",
+        rule=speculation.rule,
+        device=loaded.device if loaded is not None else "",
+        precision=loaded.precision if loaded is not None else "",
+        context_limit=loaded.context_limit if loaded is not None else 0,
+        off_reason=why_off,
+    )
+
+
+def _refusal(settings: Settings, loaded: Loaded | None) -> str | None:
+    if loaded is None or settings.drafter == DrafterKind.OFF:
+        return None
+    for option in loaded.drafters:
+        if option.kind == settings.drafter and not option.available:
+            return option.reason
+    return None

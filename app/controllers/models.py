@@ -1,0 +1,270 @@
+"""The loaded pair: choosing, fetching, loading, and what is in force."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers.fetching import FetchController
+from app.controllers.force import (
+    drafter_choices,
+    drafter_title,
+    in_force,
+    off_reason,
+    speculation_for,
+)
+from app.controllers.pairs import load_request_for, missing_models, pair_choices, pair_title
+from app.controllers.views import Header, Metrics, Notices, SettingsView, Status
+from app.engine.pump import EventPump
+from app.engine.work import Cancelled, Job, JobEvent, ListPrecisions, Load, PrecisionsListed
+from app.settings import Settings
+from core.errors import UserError
+from core.events import Failed, Finished, Loaded, LoadProgress
+from core.hub.library import Library
+from core.requests import GenerateRequest, LoadRequest, SpeculationParams
+
+logger = logging.getLogger(__name__)
+
+RETRY_LOAD = "retry-load"
+DISMISS = "dismiss-model-notice"
+BASELINE_TOKENS = 16
+"""A plain reply shorter than this says nothing about the machine's speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelViews:
+    """The widgets that show what is loaded."""
+
+    panel: SettingsView
+    metrics: Metrics
+    status: Status
+    header: Header
+    notices: Notices
+
+
+class ModelController(QObject):
+    """Keeps one pair loaded and says in words whatever keeps it from being so.
+
+    Lives on the window thread. ``changed`` follows every change of :attr:`ready`.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self,
+        *,
+        library: Library,
+        pump: EventPump,
+        fetch: FetchController,
+        settings: Callable[[], Settings],
+        views: ModelViews,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._library = library
+        self._pump = pump
+        self._fetch = fetch
+        self._settings = settings
+        self._views = views
+        self._loaded: Loaded | None = None
+        self._request: LoadRequest | None = None
+        self._pair = ""
+        self._load_job: Job | None = None
+        self._precision_job: Job | None = None
+        self._reason = "No model is loaded yet."
+        self._broke_off = ""
+        self._running: GenerateRequest | None = None
+        self._baselines: dict[LoadRequest, float] = {}
+        pump.eventsArrived.connect(self._on_events)
+        fetch.fetched.connect(self._fetched)
+        fetch.missing.connect(self._not_here)
+
+    # -- what others ask ----------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether a reply can be asked for."""
+        return self._loaded is not None and self._load_job is None
+
+    @property
+    def reason(self) -> str:
+        """Why no reply can be asked for."""
+        return self._reason
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """What is loaded."""
+        return self._loaded
+
+    @property
+    def context_limit(self) -> int:
+        """The context of the loaded model in tokens; 0 while there is none."""
+        return self._loaded.context_limit if self._loaded is not None else 0
+
+    @property
+    def pair_title(self) -> str:
+        """The name of the loaded pair."""
+        return self._pair
+
+    @property
+    def baseline(self) -> float | None:
+        """Plain tokens/s measured with the loaded pair, or None."""
+        return self._baselines.get(self._request) if self._request is not None else None
+
+    def speculation(self, settings: Settings) -> SpeculationParams:
+        """Return the speculation that the loaded pair can do of what was chosen."""
+        return speculation_for(settings, self._loaded)
+
+    # -- what the person does ------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Show the choices, and load the last pair if it is here."""
+        self._views.panel.set_pairs(pair_choices(self._library))
+        self._precision_job = self._pump.submit(ListPrecisions())
+        self.load()
+
+    def load(self) -> None:
+        """Load the chosen pair, or offer to fetch what is missing of it."""
+        if self._load_job is not None or self._running is not None or self._fetch.running:
+            return
+        if missing_models(self._library, self._settings().pair):
+            self._fetch.offer(self._settings().pair)
+            return
+        try:
+            request = load_request_for(self._library, self._settings())
+        except UserError as error:
+            self._refuse(str(error))
+            return
+        self._request = request
+        self._load_job = self._pump.submit(Load(request))
+        self._reason = "The model is loading."
+        self._views.notices.dismiss()
+        self._views.panel.set_busy_loading(True)
+        self._views.status.set_state("Loading")
+        self._views.status.set_progress(None, "Starting the engine")
+        self.changed.emit()
+
+    def cancel_load(self) -> None:
+        """Give up the load that is under way."""
+        if self._load_job is not None:
+            self._load_job.cancel.cancel()
+
+    def settings_changed(self) -> None:
+        """Take over changed settings: what is in force, and whether a reload is needed."""
+        self._views.panel.set_reload_needed(self._reload_needed())
+        self._show_in_force()
+
+    def choose_notice(self, key: str) -> None:
+        """Act on a button of the notice about the model."""
+        if key == RETRY_LOAD:
+            self.load()
+        elif not self._fetch.choose_notice(key):
+            self._views.notices.dismiss()
+
+    # -- replies ------------------------------------------------------------------------------
+
+    def reply_started(self, request: GenerateRequest) -> None:
+        """Note that a reply is being written with ``request``."""
+        self._running = request
+        self._broke_off = ""
+        self._show_in_force()
+
+    def speculation_broke_off(self, why: str) -> None:
+        """Show why the running reply goes on without a draft."""
+        self._broke_off = why
+        self._show_in_force()
+
+    def reply_finished(self, event: Finished | Failed) -> None:
+        """Note the end of the reply; a plain one gives the baseline."""
+        request, self._running = self._running, None
+        metrics = event.metrics
+        plain = request is not None and metrics.proposed == 0
+        if plain and metrics.tokens >= BASELINE_TOKENS and self._request is not None:
+            if metrics.tokens_per_second is not None:
+                self._baselines[self._request] = metrics.tokens_per_second
+            self._views.metrics.set_baseline(self.baseline)
+        self._views.panel.set_reload_needed(self._reload_needed())
+
+    # -- events of the engine -------------------------------------------------------------------
+
+    def _on_events(self, job_id: int, events: tuple[JobEvent, ...]) -> None:
+        if self._precision_job is not None and job_id == self._precision_job.id:
+            self._precision_job = None
+            if isinstance(events[-1], PrecisionsListed):
+                self._views.panel.set_precisions(list(events[-1].choices))
+        elif self._load_job is not None and job_id == self._load_job.id:
+            last = events[-1]
+            if isinstance(last, LoadProgress):
+                text = f"{last.stage}: {last.detail}" if last.detail else last.stage
+                self._views.status.set_progress(last.fraction, text)
+            else:
+                self._load_ended(last)
+
+    def _load_ended(self, event: JobEvent) -> None:
+        self._load_job = None
+        self._views.status.clear_progress()
+        self._views.panel.set_busy_loading(False)
+        # A load takes the place of the pair before it, also when it fails.
+        self._loaded = event if isinstance(event, Loaded) else None
+        if isinstance(event, Loaded):
+            self._now_loaded(event)
+        elif isinstance(event, Cancelled):
+            self._refuse("The load was cancelled.", ((RETRY_LOAD, "Load"),), error=False)
+        elif isinstance(event, Failed):
+            if event.detail:
+                logger.error("a load broke off:\n%s", event.detail)
+            self._refuse(event.message, ((RETRY_LOAD, "Try again"),))
+        self.settings_changed()
+        self.changed.emit()
+
+    def _now_loaded(self, loaded: Loaded) -> None:
+        self._pair = pair_title(self._library, self._settings())
+        self._reason = ""
+        self._views.status.set_state("Ready")
+        if loaded.memory_bytes is not None:
+            self._views.status.set_memory(loaded.memory_bytes)
+        self._views.panel.set_drafters(drafter_choices(loaded))
+        self._views.metrics.set_baseline(self.baseline)
+        if loaded.notices:
+            self._views.notices.show_notice(" ".join(loaded.notices), ((DISMISS, "OK"),))
+
+    def _refuse(
+        self, sentence: str, actions: tuple[tuple[str, str], ...] = (), *, error: bool = True
+    ) -> None:
+        self._views.notices.show_notice(sentence, actions or ((DISMISS, "OK"),), error=error)
+        self._not_here(sentence)
+
+    def _fetched(self) -> None:
+        self._views.panel.set_pairs(pair_choices(self._library))
+        self.load()
+
+    def _not_here(self, sentence: str) -> None:
+        if self._loaded is None:
+            self._reason = sentence
+            self._views.status.set_state("No model")
+        self.changed.emit()
+
+    # -- what is in force -------------------------------------------------------------------------
+
+    def _reload_needed(self) -> bool:
+        if self._load_job is not None:
+            return False
+        try:
+            return load_request_for(self._library, self._settings()) != self._request
+        except UserError:
+            return True
+
+    def _show_in_force(self) -> None:
+        settings = self._settings()
+        speculation = self._running.speculation if self._running else self.speculation(settings)
+        why = self._broke_off or off_reason(settings, speculation, self._loaded)
+        now = in_force(self._pair, speculation, self._loaded, why)
+        self._views.metrics.set_in_force(now)
+        self._views.header.set_in_force(now)
+        if why:
+            self._views.status.set_speculation(f"Speculation is off because {why}", False)
+        else:
+            self._views.status.set_speculation(
+                f"Speculation on: {drafter_title(now.drafter)}", True
+            )

@@ -1,0 +1,69 @@
+"""The model pairs to choose from, and what it takes to load the chosen one. No Qt."""
+
+from app.records import Choice
+from app.settings import Settings
+from core.errors import UserError
+from core.hub.catalog import CatalogModel
+from core.hub.files import format_bytes
+from core.hub.library import Library, ModelState
+from core.hub.resolve import resolve_pair
+from core.requests import LoadRequest
+
+CUSTOM = "custom"
+
+
+def pair_choices(library: Library) -> list[Choice]:
+    """Return the catalog's pairs, and the person's own files as the last entry."""
+    choices = []
+    for pair in library.catalog.pairs.values():
+        missing = missing_models(library, pair.id)
+        detail = pair.suits
+        if missing:
+            detail = f"not on this computer, {format_bytes(fetch_bytes(library, missing))} to fetch"
+        choices.append(Choice(pair.id, pair.title, detail))
+    choices.append(Choice(CUSTOM, "Own files", "a GGUF file or a folder of safetensors"))
+    return choices
+
+
+def missing_models(library: Library, pair_id: str) -> tuple[CatalogModel, ...]:
+    """Return the models of a catalog pair that are not whole on this computer."""
+    if pair_id not in library.catalog.pairs:
+        return ()
+    return tuple(
+        model
+        for model in library.catalog.members(pair_id)
+        if library.status(model.id).state is not ModelState.READY
+    )
+
+
+def fetch_bytes(library: Library, models: tuple[CatalogModel, ...]) -> int:
+    """Return how many bytes are still to be fetched for ``models``."""
+    statuses = [library.status(model.id) for model in models]
+    return sum(status.total_bytes - status.done_bytes for status in statuses)
+
+
+def pair_title(library: Library, settings: Settings) -> str:
+    """Return the name of the chosen pair as it is shown."""
+    pair = library.catalog.pairs.get(settings.pair)
+    return pair.title if pair is not None else "Own files"
+
+
+def load_request_for(library: Library, settings: Settings) -> LoadRequest:
+    """Return the request that loads the chosen pair.
+
+    Raises UserError when a file is missing or none was chosen.
+    """
+    if settings.pair == CUSTOM:
+        if not settings.target_path:
+            raise UserError("No model file was chosen.", "Choose a target in the settings.")
+        target, draft = resolve_pair(
+            library, target=settings.target_path, draft=settings.draft_path or None
+        )
+    else:
+        target, draft = resolve_pair(library, pair=settings.pair)
+    return LoadRequest(
+        target=str(target),
+        draft=None if draft is None else str(draft),
+        device=settings.device,
+        precision=settings.precision,
+    )

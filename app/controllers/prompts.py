@@ -1,0 +1,71 @@
+"""Turns what the person sees and chose into the request that the engine gets."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from app.records import Message
+from app.settings import Settings
+from core.requests import GenerateRequest, SamplingParams, SpeculationParams
+
+_TOKENS_AROUND_A_MESSAGE = 16
+_TOKENS_AROUND_A_CHAT = 256
+
+
+def request_for(
+    thread: Sequence[Message], settings: Settings, speculation: SpeculationParams
+) -> GenerateRequest:
+    """Return the request for the reply that follows ``thread``.
+
+    Empty replies (stopped before the first token) are left out; user messages that then stand
+    next to each other become one, because templates refuse two in a row.
+
+    Raises UserError naming the setting that is out of range.
+    """
+    messages: list[tuple[str, str]] = []
+    if settings.system_prompt.strip():
+        messages.append(("system", settings.system_prompt))
+    for message in thread:
+        if message.role == "assistant" and not message.text:
+            continue
+        if message.role == "user" and messages and messages[-1][0] == "user":
+            messages[-1] = ("user", f"{messages[-1][1]}\n\n{message.text}")
+        else:
+            messages.append((message.role, message.text))
+    return GenerateRequest(
+        messages=tuple(messages),
+        sampling=SamplingParams(
+            temperature=settings.temperature,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
+            min_p=settings.min_p,
+            repetition_penalty=settings.repetition_penalty,
+            presence_penalty=settings.presence_penalty,
+            frequency_penalty=settings.frequency_penalty,
+            seed=settings.seed,
+        ),
+        speculation=speculation,
+        max_new_tokens=settings.max_new_tokens,
+        stop=settings.stop,
+    )
+
+
+def frozen_settings(request: GenerateRequest, pair: str) -> dict[str, object]:
+    """Return what is stored beside a reply: every parameter that shaped it."""
+    return {
+        "pair": pair,
+        "sampling": asdict(request.sampling),
+        "speculation": asdict(request.speculation),
+        "max_new_tokens": request.max_new_tokens,
+        "stop": list(request.stop),
+    }
+
+
+def certainly_fits(request: GenerateRequest, limit: int) -> bool:
+    """Whether the prompt is below ``limit`` tokens without asking the tokenizer.
+
+    No byte-level or byte-fallback tokenizer makes more tokens than there are bytes of UTF-8.
+    """
+    most = _TOKENS_AROUND_A_CHAT
+    for _, text in request.messages:
+        most += len(text.encode("utf-8", "surrogatepass")) + _TOKENS_AROUND_A_MESSAGE
+    return most < limit

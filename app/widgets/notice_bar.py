@@ -1,0 +1,96 @@
+"""A line that appears where something needs the person's decision."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
+
+from app.theme import LIGHT, Theme
+
+
+class NoticeBar(QFrame):
+    """One sentence, the actions that go with it, and a progress bar while one runs.
+
+    ``actionChosen(key)`` names the button that was pressed. Hidden until something is shown.
+    """
+
+    actionChosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("noticeBar")
+        self._error = False
+        self._theme = LIGHT
+        self._label = QLabel(self)
+        self._label.setWordWrap(True)
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._progress = QProgressBar(self)
+        self._progress.setFixedWidth(140)
+        self._progress.setTextVisible(False)
+        self._progress.hide()
+        self._buttons: list[QPushButton] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(12, 8, 8, 8)
+        self._row.setSpacing(8)
+        self._row.addWidget(self._label, 1)
+        self._row.addWidget(self._progress)
+        self.hide()
+
+    def show_notice(
+        self, text: str, actions: Sequence[tuple[str, str]] = (), *, error: bool = False
+    ) -> None:
+        """Show ``text`` with one button for each (key, label) of ``actions``."""
+        self._label.setText(text)
+        self._error = error
+        self._progress.hide()
+        for button in self._buttons:
+            self._row.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._buttons = [self._button(key, label) for key, label in actions]
+        self.set_theme(self._theme)
+        self.show()
+
+    def set_text(self, text: str) -> None:
+        """Change the sentence and keep the buttons."""
+        self._label.setText(text)
+
+    def set_progress(self, fraction: float | None) -> None:
+        """Show how far the running action is; None while that is unknown."""
+        self._progress.setRange(0, 0 if fraction is None else 1000)
+        if fraction is not None:
+            self._progress.setValue(round(1000 * fraction))
+        self._progress.show()
+
+    def dismiss(self) -> None:
+        """Hide the bar."""
+        self.hide()
+
+    def text(self) -> str:
+        """The sentence that is shown; empty while hidden."""
+        return "" if self.isHidden() else self._label.text()
+
+    def actions_shown(self) -> list[str]:
+        """The keys of the buttons that are shown."""
+        return [] if self.isHidden() else [button.objectName() for button in self._buttons]
+
+    def press(self, key: str) -> None:
+        """Press the button of that key, as a click would."""
+        next(button for button in self._buttons if button.objectName() == key).click()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Paint the bar in ``theme``."""
+        self._theme = theme
+        edge = theme.error if self._error else theme.accent
+        self.setStyleSheet(
+            f"#noticeBar {{ background: {theme.raised}; border: 1px solid {theme.border};"
+            f" border-left: 3px solid {edge}; border-radius: 6px; }}"
+        )
+
+    def _button(self, key: str, label: str) -> QPushButton:
+        button = QPushButton(label, self)
+        button.setObjectName(key)
+        button.clicked.connect(lambda: self.actionChosen.emit(key))
+        self._row.addWidget(button)
+        return button
