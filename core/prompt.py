@@ -22,6 +22,13 @@ none to lose."""
 _PROBE = "paceline"
 
 
+_FOLDED = Notice(
+    kind="system-role",
+    message="This model takes no system prompt, so its text stands at the start of the first "
+    "message.",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
     """A prompt, and what the person should know about how it was made."""
@@ -43,28 +50,23 @@ def render(tokenizer: "PreTrainedTokenizerBase", messages: Messages) -> Rendered
     if not tokenizer.chat_template:
         return _render_plainly(tokenizer, messages)
     safe = _cut_control_tokens(tokenizer, messages)
-    folded = _fold_system(safe)
-    told = (
-        Notice(
-            kind="system-role",
-            message="This model takes no system prompt, so its text stands at the start of the "
-            "first message.",
-        ),
-    )
-    # Only a real attempt tells what a template does.
-    attempts = [(safe, ()), (_join_neighbours(safe), ()), (folded, told)]
-    attempts.append((_join_neighbours(folded), told))
-    refusal = ""
+    has_system = any(role == "system" for role, _ in safe)
+    attempts: list[tuple[Messages, tuple[Notice, ...]]] = []
+    if not has_system or _takes_system(tokenizer):
+        attempts += [(safe, ()), (_join_neighbours(safe), ())]
+    if has_system:
+        folded = _fold_system(safe)
+        attempts += [(folded, (_FOLDED,)), (_join_neighbours(folded), (_FOLDED,))]
+    refusals: list[str] = []
     for attempt, notices in attempts:
         try:
             text = _apply_template(tokenizer, attempt)
         except jinja2.TemplateError as error:
-            refusal = refusal or str(error)
-            continue
-        if all(content.strip() in text for role, content in attempt if role == "system"):
+            refusals.append(str(error))
+        else:
             return Rendered(ids=_encode(tokenizer, text), notices=notices)
     raise UserError(
-        f"The model's chat template refuses this conversation: {refusal.rstrip('.')}.",
+        f"The model's chat template refuses this conversation: {refusals[0].rstrip('.')}.",
         "Start a new conversation, or choose another model.",
     )
 
@@ -166,6 +168,14 @@ def _encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
         else:
             ids += tokenizer.encode(piece, add_special_tokens=False)
     return tuple(ids)
+
+
+def _takes_system(tokenizer: "PreTrainedTokenizerBase") -> bool:
+    """Try it out: templates raise at a system message, or leave its text out without a word."""
+    try:
+        return _PROBE in _apply_template(tokenizer, [("system", _PROBE), ("user", "Hello")])
+    except jinja2.TemplateError:
+        return False
 
 
 def _fold_system(messages: Messages) -> Messages:
