@@ -1,0 +1,217 @@
+"""The live numbers of a reply: speed, acceptance, rounds, and what is in force."""
+
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
+from PySide6.QtGui import QPalette, QShowEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.qtmodels.series import RoundSeries
+from app.records import InForce
+from app.theme import Theme
+from app.widgets.acceptance_plot import AcceptancePlot
+from app.widgets.fonts import derived
+from app.widgets.formats import off_sentence
+from app.widgets.legend import Legend
+from app.widgets.metrics_numbers import MetricsNumbers
+from app.widgets.round_strip import RoundStrip, draft_legend, time_legend
+from app.widgets.speed_plot import SpeedPlot
+from core.events import Round
+from core.metrics import GenerationMetrics, MetricsAccumulator
+
+REPAINT_MS = 100
+_EMPTY = (
+    "Nothing measured yet.\n\nSend a message: speed and acceptance are plotted here while the "
+    "reply streams."
+)
+_DRAFTER_WORDS = {"model": "draft model", "ngram": "n-gram", "off": "plain decoding"}
+
+
+class MetricsPanel(QScrollArea):
+    """Plots and numbers of the running reply, and of the last one when none runs.
+
+    Rounds are only stored when they come; a timer of 10 Hz paints them, and it runs only while
+    a reply streams. Lives in the window thread.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._series = RoundSeries()
+        self._accumulator = MetricsAccumulator()
+        self._dirty = False
+        self._final: GenerationMetrics | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(REPAINT_MS)
+        self._timer.timeout.connect(self._repaint_if_needed)
+
+        self._in_force = QLabel()
+        self._in_force.setWordWrap(True)
+        self._in_force.setProperty("muted", True)
+        self._in_force.setToolTip("What the running or the next reply really uses.")
+        self._off = QLabel()
+        self._off.setWordWrap(True)
+        self._off.setProperty("warning", True)
+        self._off.hide()
+        self.speed = SpeedPlot()
+        self.acceptance = AcceptancePlot()
+        self.strip = RoundStrip()
+        self._strip_title = QLabel("Rounds")
+        self._draft_legend = Legend()
+        self._time_legend = Legend()
+        self.numbers = MetricsNumbers()
+        self._empty = QLabel(_EMPTY)
+        self._empty.setWordWrap(True)
+        self._empty.setProperty("muted", True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._live = QWidget()
+        self._build()
+        self._apply_fonts()
+        self.set_in_force(InForce())
+
+    def start_reply(self) -> None:
+        """Forget the last reply and begin to paint the next."""
+        self._series.clear()
+        self._accumulator = MetricsAccumulator()
+        self._final = None
+        self._dirty = True
+        self._timer.start()
+
+    def add_round(self, round_: Round) -> None:
+        """Count one round; it is painted within 100 ms. A round outside a reply begins one."""
+        if not self._timer.isActive():
+            self.start_reply()
+        self._series.add(round_)
+        self._accumulator.add(round_)
+        self._dirty = True
+
+    def finish_reply(self, metrics: GenerationMetrics) -> None:
+        """Show the final ``metrics`` of the reply and stop painting."""
+        self._timer.stop()
+        self._final = metrics
+        self._dirty = True
+        self._repaint_if_needed()
+
+    def set_in_force(self, in_force: InForce) -> None:
+        """Say what the running or next reply uses, and why nothing drafts where that is so."""
+        off = bool(in_force.off_reason) or in_force.drafter == "off"
+        drafter = _DRAFTER_WORDS.get(in_force.drafter, in_force.drafter)
+        parts = [in_force.pair, drafter]
+        if not off:
+            parts += [f"gamma {in_force.gamma}", f"{in_force.rule} rule"]
+        parts += [in_force.device, in_force.precision]
+        self._in_force.setText(" · ".join(part for part in parts if part))
+        self._in_force.setVisible(bool(in_force.device))
+        self._off.setText(off_sentence(in_force.off_reason) if off else "")
+        self._off.setVisible(off and bool(in_force.device))
+
+    def set_baseline(self, tokens_per_second: float | None) -> None:
+        """Set the speed of plain decoding on the same runner, None where it is not known."""
+        self.speed.set_baseline(tokens_per_second)
+        self.numbers.set_baseline(tokens_per_second)
+        self._dirty = True
+        self._repaint_if_needed()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take on the colours of ``theme``."""
+        self.speed.set_theme(theme)
+        self.acceptance.set_theme(theme)
+        self.strip.set_theme(theme)
+        self._draft_legend.set_entries(draft_legend(theme), theme.muted)
+        self._time_legend.set_entries(time_legend(theme), theme.muted)
+        self.numbers.set_theme(theme)
+
+    def clear(self) -> None:
+        """Return to the state before the first reply."""
+        self._timer.stop()
+        self._series.clear()
+        self._accumulator = MetricsAccumulator()
+        self._final = None
+        self._dirty = False
+        self._paint()
+        self._show_live(False)
+
+    def is_painting(self) -> bool:
+        """Whether the 10 Hz timer runs."""
+        return self._timer.isActive()
+
+    def minimumSizeHint(self) -> QSize:
+        """Small enough for a narrow, low window; the rest scrolls."""
+        return QSize(240, 120)
+
+    def sizeHint(self) -> QSize:
+        """Room for both plots."""
+        return QSize(320, 420)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up on what came while hidden."""
+        super().showEvent(event)
+        self._repaint_if_needed()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Follow a new font size."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._apply_fonts()
+
+    def _repaint_if_needed(self) -> None:
+        if self._dirty and self.isVisible():
+            self._dirty = False
+            self._paint()
+
+    def _paint(self) -> None:
+        series = self._series.tail()
+        metrics = self._final or self._accumulator.snapshot()
+        self.speed.show_series(series, metrics.tokens_per_second)
+        self.acceptance.show_series(series, metrics.mean_acceptance_length)
+        self.strip.show_series(series)
+        self.numbers.show_metrics(metrics)
+        if len(series):
+            self._show_live(True)
+
+    def _show_live(self, live: bool) -> None:
+        self._live.setVisible(live)
+        self._empty.setVisible(not live)
+
+    def _build(self) -> None:
+        strip_head = QHBoxLayout()
+        strip_head.addWidget(self._strip_title)
+        strip_head.addStretch(1)
+        strip_head.addWidget(self._draft_legend)
+        column = QVBoxLayout(self._live)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        column.addWidget(self.speed)
+        column.addWidget(self.acceptance)
+        rounds = QVBoxLayout()
+        rounds.setSpacing(3)
+        rounds.addLayout(strip_head)
+        rounds.addWidget(self.strip)
+        rounds.addWidget(self._time_legend)
+        column.addLayout(rounds)
+        column.addWidget(self.numbers)
+        column.addStretch(1)
+        content = QWidget()
+        outer = QVBoxLayout(content)
+        outer.setContentsMargins(12, 10, 12, 12)
+        outer.setSpacing(6)
+        outer.addWidget(self._in_force)
+        outer.addWidget(self._off)
+        outer.addWidget(self._empty, 1)
+        outer.addWidget(self._live)
+        outer.addStretch(0)
+        self._live.hide()
+        for widget in (content, self.viewport()):
+            widget.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setWidget(content)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Live numbers")
+
+    def _apply_fonts(self) -> None:
+        self._strip_title.setFont(derived(self.font(), 1.0, bold=True))
