@@ -82,7 +82,7 @@ def _x11_answers(display: str) -> bool:
     try:
         with socket.create_connection((host, _X11_FIRST_PORT + number), _CONNECT_TIMEOUT_S):
             return True
-    except OSError:
+    except (OSError, OverflowError):  # overflow: no port has that number
         return False
 
 

@@ -17,6 +17,7 @@ _DOWNLOADING = re.compile(
 _PROGRESS = re.compile(r"^Progress (?P<done>\d+) of (?P<total>\d+)")
 _INSTALLING = re.compile(r"^Installing collected packages: (?P<names>.+)")
 _ERROR = re.compile(r"^ERROR: (?P<text>.+)")
+_WORTH_A_LINE = re.compile(r"GB|\b\d{2,}\S* MB")
 _QUARTER_FROM_BYTES = 50_000_000
 
 
@@ -34,7 +35,7 @@ class PipReader:
         if match := _DOWNLOADING.match(line):
             name, version = match["file"].split("-")[:2]
             self._package, self._quarter = f"{name} {version.removesuffix('.tar.gz')}", 0
-            if not self._console.is_terminal:
+            if not self._console.is_terminal and _WORTH_A_LINE.search(match["size"]):
                 self._console.note(f"fetching {self._package} ({match['size']})")
         elif match := _PROGRESS.match(line):
             self._show_progress(int(match["done"]), int(match["total"]))
