@@ -89,7 +89,9 @@ class MetricsAccumulator:
             verify_ms=self._verify_ms,
             time_to_first_token_ms=self._first_token_ms,
             tokens_per_second=_ratio(1000.0 * self._tokens, self._decode_ms),
-            prefill_tokens_per_second=_ratio(1000.0 * new_prompt, self._prefill_ms),
+            prefill_tokens_per_second=(
+                _ratio(1000.0 * new_prompt, self._prefill_ms) if new_prompt > 0 else None
+            ),
             mean_acceptance_length=1.0 + self._accepted / self._rounds if self._rounds else None,
             acceptance_rate=_ratio(self._accepted, self._proposed),
             position_rates=tuple(

@@ -144,7 +144,7 @@ class GenerateRequest:
             if not isinstance(text, str):
                 raise UserError("A message is not text.", "Every message must be a string.")
         _integer("max_new_tokens", self.max_new_tokens, 1, 2**31 - 1)
-        if isinstance(self.stop, str) or any(not s for s in self.stop):
+        if isinstance(self.stop, str) or any(not isinstance(s, str) or not s for s in self.stop):
             raise UserError(
                 "A stop string is empty or not in a list.", "Give one or more non-empty strings."
             )
