@@ -1,0 +1,8 @@
+"""The command line: ``paceline ask | chat | models | doctor``.
+
+Importing this package, ``--help``, ``--version`` and ``models list`` never import torch.
+"""
+
+from core.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,110 @@
+"""How the command line looks: consoles, the look of each origin, and harmless text."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TextIO
+
+from rich.console import Console
+
+from core.events import FinishReason, Loaded, Origin
+from core.metrics import GenerationMetrics
+from core.requests import DrafterKind, SpeculationParams
+
+SEPARATOR = " | "
+
+_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        FinishReason.LENGTH: "cut at the longest reply asked for",
+        FinishReason.CONTEXT: "cut where the context is full",
+        FinishReason.CANCELLED: "stopped",
+    }
+)
+
+ORIGIN_STYLES: Mapping[str, str] = MappingProxyType(
+    {
+        Origin.ACCEPTED: "green",
+        Origin.RESAMPLED: "yellow underline",
+        Origin.BONUS: "blue bold underline",
+        Origin.PLAIN: "",
+    }
+)
+"""The colour of each origin with a cue that is not colour: what the target itself wrote in a
+drafted round is underlined, and the bonus is bold besides."""
+
+ORIGIN_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        Origin.ACCEPTED: "drafted, and accepted by the target",
+        Origin.RESAMPLED: "the target's own token where it refused the draft",
+        Origin.BONUS: "the target's extra token after it accepted the whole draft",
+        Origin.PLAIN: "no draft in that round",
+    }
+)
+
+# C0 (but tab and newline), DEL and C1 become visible signs: a reply must never steer a terminal.
+_HARMLESS = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
+_HARMLESS[0x7F] = "\u2421"
+_HARMLESS.update({code: f"\\x{code:02x}" for code in range(0x80, 0xA0)})
+
+
+def harmless(text: str) -> str:
+    """Return the text with every control character, but tab and newline, made visible."""
+    return text.translate(_HARMLESS)
+
+
+def make_console(stream: TextIO) -> Console:
+    """Return a console that honours NO_COLOR, keeps plain streams plain and guesses nothing."""
+    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def can_redraw(console: Console) -> bool:
+    """Whether a line of this console can be rewritten in place."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+def sentence(text: str) -> str:
+    """Return the text as one harmless line."""
+    return harmless(" ".join(text.split()))
+
+
+def say(console: Console, text: str) -> None:
+    """Print a quiet line: what accompanies a reply and is none of it."""
+    console.print(sentence(text), style="dim")
+
+
+def speed(metrics: GenerationMetrics) -> str:
+    """Return the numbers of a reply, as far as they are known, on one line."""
+    parts = [f"{metrics.tokens} token{'' if metrics.tokens == 1 else 's'}"]
+    if metrics.tokens_per_second is not None:
+        parts.append(f"{metrics.tokens_per_second:.1f} tokens/s")
+    if metrics.acceptance_rate is not None and metrics.mean_acceptance_length is not None:
+        parts.append(f"mean acceptance length {metrics.mean_acceptance_length:.2f}")
+        parts.append(f"{100 * metrics.acceptance_rate:.0f}% accepted")
+    if metrics.time_to_first_token_ms is not None:
+        parts.append(f"first token after {metrics.time_to_first_token_ms / 1000:.2f} s")
+    return SEPARATOR.join(parts)
+
+
+def in_force(speculation: SpeculationParams, loaded: Loaded) -> str:
+    """Return what a reply is made with, or why nothing drafts, on one line."""
+    where = f"{loaded.precision} on {loaded.device}"
+    off = next(
+        (
+            option.reason.rstrip(".")
+            for option in loaded.drafters
+            if option.kind == speculation.drafter and not option.available
+        ),
+        "",
+    )
+    if speculation.drafter == DrafterKind.OFF:
+        off = "the drafter is off"
+    elif speculation.gamma == 0:
+        off = "gamma is 0"
+    if off:
+        return f"{where}{SEPARATOR}speculation is off because {off}"
+    drafting = f"drafter {speculation.drafter}, gamma {speculation.gamma}, rule {speculation.rule}"
+    return f"{drafting}{SEPARATOR}{where}"
+
+
+def ending(reason: str) -> str:
+    """Return how a reply ended where it did not end by itself, as the tail of a line."""
+    return f"{SEPARATOR}{_REASONS[reason]}" if reason in _REASONS else ""

@@ -1,0 +1,204 @@
+"""The command line as a whole: exit codes, one line for what went wrong, nothing heavy for help."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+from core.errors import BugError, UserError
+from core.hub.library import data_root
+from tests.helpers.cli import CommandLine, Stream, make_model_file
+from tests.helpers.fake_engine import FakeEngine
+
+COMMANDS = (
+    ("--help",),
+    ("--version",),
+    ("ask", "--help"),
+    ("chat", "--help"),
+    ("models", "--help"),
+    ("models", "get", "--help"),
+    ("models", "list"),
+    ("doctor", "--help"),
+)
+
+
+@pytest.fixture
+def model_path(tmp_path: Path) -> str:
+    return make_model_file(tmp_path)
+
+
+@pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
+def test_help_version_and_listing_import_neither_torch_nor_qt(argv: tuple[str, ...]) -> None:
+    script = (
+        "import sys; from paceline.__main__ import main; code = main(sys.argv[1:]);"
+        "heavy = {'torch', 'transformers', 'PySide6', 'numpy'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else code)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *argv], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout
+
+
+@pytest.mark.parametrize("argv", COMMANDS[2:6] + COMMANDS[7:], ids=" ".join)
+def test_every_help_shows_examples(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (),
+        ("sing",),
+        ("ask", "--gamma", "many", "Hi"),
+        ("ask", "--drafter", "magic", "Hi"),
+        ("ask", "--pair", "qwen2.5-coder", "--target", "x.gguf", "Hi"),
+        ("models",),
+        ("models", "get"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_is_not_understood_exits_with_2(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "usage: paceline" in captured.err
+
+
+def test_ask_without_text_on_a_terminal_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert CommandLine(terminal=True).run("ask") == 2
+    assert "there is no TEXT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "field"),
+    [
+        ("--gamma", "99", "gamma"),
+        ("--temperature", "-1", "temperature"),
+        ("--temperature", "nan", "temperature"),
+        ("--top-p", "0", "top_p"),
+        ("--repetition-penalty", "0", "repetition_penalty"),
+        ("--max-new-tokens", "0", "max_new_tokens"),
+        ("--seed", "-3", "seed"),
+        ("--context-limit", "3", "context_limit"),
+        ("--stop", "", "stop"),
+    ],
+)
+def test_a_value_out_of_range_is_named_in_one_line_before_anything_is_loaded(
+    option: str, value: str, field: str, model_path: str
+) -> None:
+    engine = FakeEngine()
+    command = CommandLine(engine=engine)
+    assert command.run("ask", "Hi", "--target", model_path, option, value) == 1
+    assert command.complaint.startswith("paceline: ")
+    assert field in command.complaint
+    assert command.complaint.count("\n") == 1
+    assert command.out.getvalue() == ""
+    assert engine.load_requests == []
+
+
+def test_a_user_error_is_one_line_with_what_to_do(model_path: str) -> None:
+    engine = FakeEngine(load_error=UserError("The file\nis cut off.", "Fetch it again."))
+    command = CommandLine(engine=engine)
+    assert command.run("ask", "Hi", "--target", model_path) == 1
+    last = command.complaint.splitlines()[-1]
+    assert last == "paceline: The file is cut off. Fetch it again."
+    assert "Traceback" not in command.complaint
+
+
+def test_a_model_that_is_not_here_says_how_to_get_it() -> None:
+    command = CommandLine()
+    assert command.run("ask", "Hi", "--pair", "qwen2.5-coder") == 1
+    assert "paceline models get qwen2.5-coder" in command.complaint
+    command = CommandLine()
+    assert command.run("ask", "Hi", "--target", "/nowhere/model.gguf") == 1
+    assert "/nowhere/model.gguf" in command.complaint
+
+
+def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(model_path: str) -> None:
+    command = CommandLine(engine=FakeEngine(load_error=BugError("the cache is out of step")))
+    assert command.run("ask", "Hi", "--target", model_path) == 70
+    log = data_root() / "logs" / "paceline-faults.log"
+    last = command.complaint.splitlines()[-1]
+    assert "the cache is out of step" in last
+    assert str(log) in last
+    assert "Traceback" not in command.complaint
+    assert "Traceback" in log.read_text(encoding="utf-8")
+
+
+def test_debug_shows_the_traceback_of_a_fault(model_path: str) -> None:
+    engine = FakeEngine(load_error=BugError("the cache is out of step"))
+    command = CommandLine(engine=engine, debug=True)
+    assert command.run("ask", "Hi", "--target", model_path) == 70
+    assert "Traceback" in command.complaint
+
+
+def test_a_fault_is_told_even_where_no_log_can_be_written(
+    model_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "a file, not a folder"
+    blocked.write_text("")
+    monkeypatch.setenv("PACELINE_HOME", str(blocked))
+    command = CommandLine(engine=FakeEngine(load_error=BugError("out of step")))
+    assert command.run("ask", "Hi", "--target", model_path) == 70
+    assert "out of step" in command.complaint
+
+
+class _Full(Stream):
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self._code = code
+
+    def write(self, text: str, /) -> int:
+        raise OSError(self._code, os.strerror(self._code))
+
+
+def test_a_full_disk_behind_the_output_is_one_sentence(model_path: str) -> None:
+    command = CommandLine()
+    command.out = _Full(errno.ENOSPC)
+    assert command.run("ask", "Hi", "--target", model_path) == 1
+    assert "No space left on device" in command.complaint.splitlines()[-1]
+
+
+def test_a_reader_that_went_away_ends_the_reply_quietly(model_path: str) -> None:
+    engine = FakeEngine()
+    command = CommandLine(engine=engine)
+    command.out = _Full(errno.EPIPE)
+    assert command.run("ask", "Hi", "--target", model_path) == 141
+    assert "paceline:" not in command.complaint
+    assert engine.closed == 1
+
+
+def test_a_pipe_that_closes_early_leaves_no_word_on_stderr() -> None:
+    script = (
+        "import sys; from core.cli import main;"
+        "code = main(['models', 'list', '--json']); sys.stderr.write(str(code)); sys.exit(0)"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (0, b"141")
+
+
+def test_interrupting_a_load_exits_with_130_and_no_traceback(model_path: str) -> None:
+    engine = FakeEngine()
+    command = CommandLine(engine=engine)
+    engine.load_gate.wait = lambda _cancel: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
+    assert command.run("ask", "Hi", "--target", model_path) == 130
+    assert "Traceback" not in command.complaint
