@@ -1,0 +1,111 @@
+"""The person's choices: one Settings value, saved on every change."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.controllers.views import Notices, SettingsView
+from app.settings import Settings
+from core.errors import UserError
+
+SAVE_DELAY_MS = 400
+MIN_FONT_POINTS = 7
+MAX_FONT_POINTS = 28
+DISMISS = "dismiss"
+
+
+class Saver(Protocol):
+    """Where settings are kept between starts."""
+
+    def save(self, settings: Settings, /) -> object: ...
+
+
+class PreferencesController(QObject):
+    """Holds the settings, takes changes from the panel and the menu, and saves them.
+
+    Saving waits until changes rest, so that dragging a slider writes once. Lives on the window
+    thread.
+    """
+
+    changed = Signal(object)
+    """The new Settings."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        saver: Saver,
+        panel: SettingsView,
+        notices: Notices,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._saver = saver
+        self._panel = panel
+        self._notices = notices
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(SAVE_DELAY_MS)
+        self._timer.timeout.connect(self.flush)
+        panel.set_settings(settings)
+
+    @property
+    def settings(self) -> Settings:
+        """The choices as they stand."""
+        return self._settings
+
+    def take(self, settings: Settings) -> None:
+        """Take over what the panel says; what the panel does not know stays."""
+        mine = self._settings
+        self._apply(
+            replace(
+                settings,
+                theme=mine.theme,
+                colouring=mine.colouring,
+                font_points=mine.font_points,
+            )
+        )
+
+    def choose_theme(self, mode: str) -> None:
+        """Choose "system", "light" or "dark"."""
+        self._change(replace(self._settings, theme=mode))
+
+    def set_colouring(self, on: bool) -> None:
+        """Switch the colours of the tokens on or off."""
+        self._change(replace(self._settings, colouring=on))
+
+    def set_font_points(self, points: int) -> None:
+        """Set the size of the text of the chat; 0 follows the system."""
+        if points:
+            points = min(MAX_FONT_POINTS, max(MIN_FONT_POINTS, points))
+        self._change(replace(self._settings, font_points=points))
+
+    def change_paths(self, *, target: str | None = None, draft: str | None = None) -> None:
+        """Set the person's own model files; None leaves one as it is."""
+        settings = replace(self._settings, pair="custom")
+        if target is not None:
+            settings = replace(settings, target_path=target)
+        if draft is not None:
+            settings = replace(settings, draft_path=draft)
+        self._change(settings)
+
+    def flush(self) -> None:
+        """Save now what waits to be saved."""
+        self._timer.stop()
+        try:
+            self._saver.save(self._settings)
+        except UserError as error:
+            self._notices.show_notice(str(error), ((DISMISS, "OK"),), error=True)
+
+    def _change(self, settings: Settings) -> None:
+        self._panel.set_settings(settings)
+        self._apply(settings)
+
+    def _apply(self, settings: Settings) -> None:
+        if settings == self._settings:
+            return
+        self._settings = settings
+        self._timer.start()
+        self.changed.emit(settings)

@@ -1,0 +1,60 @@
+"""What really drafts, and the reason in words when nothing does."""
+
+from app.controllers.force import drafter_choices, in_force, off_reason, speculation_for
+from app.settings import Settings
+from core.events import DrafterOption, Loaded
+
+NO_DRAFT = "the pair has no draft model."
+LOADED = Loaded(
+    target="tiny",
+    draft=None,
+    device="cpu",
+    precision="int8",
+    context_limit=2048,
+    drafters=(
+        DrafterOption(kind="off", available=True),
+        DrafterOption(kind="ngram", available=True),
+        DrafterOption(kind="hybrid", available=True),
+        DrafterOption(kind="model", available=False, reason=NO_DRAFT),
+    ),
+)
+
+
+def why(settings: Settings, loaded: Loaded | None = LOADED) -> str:
+    return off_reason(settings, speculation_for(settings, loaded), loaded)
+
+
+def test_an_available_drafter_is_used_as_chosen() -> None:
+    settings = Settings(drafter="ngram", gamma=3)
+    assert speculation_for(settings, LOADED).drafter == "ngram"
+    assert why(settings) == ""
+
+
+def test_a_drafter_that_the_pair_lacks_is_off_with_the_engines_reason() -> None:
+    settings = Settings(drafter="model")
+    assert speculation_for(settings, LOADED).drafter == "off"
+    assert why(settings) == NO_DRAFT
+
+
+def test_each_way_of_not_drafting_has_its_own_reason() -> None:
+    reasons = {
+        why(Settings(drafter="off")),
+        why(Settings(drafter="ngram", gamma=0)),
+        why(Settings(drafter="model")),
+        why(Settings(), None),
+    }
+    assert len(reasons) == 4
+    assert "" not in reasons
+
+
+def test_what_is_in_force_shows_no_drafter_and_no_gamma_while_off() -> None:
+    settings = Settings(drafter="model", gamma=5)
+    now = in_force("Pair", speculation_for(settings, LOADED), LOADED, why(settings))
+    assert (now.drafter, now.gamma, now.device, now.off_reason) == ("off", "0", "cpu", NO_DRAFT)
+
+
+def test_every_drafter_is_listed_and_refused_ones_say_why() -> None:
+    choices = {choice.value: choice for choice in drafter_choices(LOADED)}
+    assert set(choices) == {"off", "ngram", "hybrid", "model"}
+    assert not choices["model"].enabled
+    assert choices["model"].reason == NO_DRAFT
