@@ -1,7 +1,9 @@
 """What is in force: which drafter really runs, and why none does. Pure functions."""
 
+from dataclasses import replace
+
 from app.records import Choice, InForce
-from app.settings import Settings
+from app.settings import Settings, speculation_params
 from core.events import DrafterOption, Loaded
 from core.requests import DrafterKind, SpeculationParams
 
@@ -29,12 +31,10 @@ def drafter_choices(loaded: Loaded | None) -> list[Choice]:
 
 
 def speculation_for(settings: Settings, loaded: Loaded | None) -> SpeculationParams:
-    """Return what was chosen, with the drafter off where the loaded pair cannot have it.
-
-    Raises UserError naming the setting that is out of range.
-    """
-    drafter = settings.drafter if _refusal(settings, loaded) is None else DrafterKind.OFF
-    return SpeculationParams(drafter=drafter, gamma=settings.gamma, rule=settings.rule)
+    """Return what was chosen, with the drafter off where the loaded pair cannot have it."""
+    chosen = speculation_params(settings)
+    refused = _refusal(settings, loaded) is not None
+    return replace(chosen, drafter=DrafterKind.OFF) if refused else chosen
 
 
 def off_reason(settings: Settings, speculation: SpeculationParams, loaded: Loaded | None) -> str:

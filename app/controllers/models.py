@@ -1,6 +1,5 @@
 """The loaded pair: choosing, fetching, loading, and what is in force."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,8 +22,6 @@ from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
 from core.hub.library import Library
 from core.requests import GenerateRequest, LoadRequest, SpeculationParams
-
-logger = logging.getLogger(__name__)
 
 RETRY_LOAD = "retry-load"
 DISMISS = "dismiss-model-notice"
@@ -72,6 +69,7 @@ class ModelController(QObject):
         self._pair = ""
         self._load_job: Job | None = None
         self._precision_job: Job | None = None
+        self._device_asked = ""
         self._reason = "No model is loaded yet."
         self._broke_off = ""
         self._running: GenerateRequest | None = None
@@ -121,7 +119,7 @@ class ModelController(QObject):
     def start(self) -> None:
         """Show the choices, and load the last pair if it is here."""
         self._views.panel.set_pairs(pair_choices(self._library))
-        self._precision_job = self._pump.submit(ListPrecisions())
+        self._ask_precisions()
         self.load()
 
     def load(self) -> None:
@@ -152,6 +150,8 @@ class ModelController(QObject):
 
     def settings_changed(self) -> None:
         """Take over changed settings: what is in force, and whether a reload is needed."""
+        if self._settings().device != self._device_asked:
+            self._ask_precisions()
         self._views.panel.set_reload_needed(self._reload_needed())
         self._show_in_force()
 
@@ -201,6 +201,10 @@ class ModelController(QObject):
             else:
                 self._load_ended(last)
 
+    def _ask_precisions(self) -> None:
+        self._device_asked = self._settings().device
+        self._precision_job = self._pump.submit(ListPrecisions(self._device_asked))
+
     def _load_ended(self, event: JobEvent) -> None:
         self._load_job = None
         self._views.status.clear_progress()
@@ -212,8 +216,6 @@ class ModelController(QObject):
         elif isinstance(event, Cancelled):
             self._refuse("The load was cancelled.", ((RETRY_LOAD, "Load"),), error=False)
         elif isinstance(event, Failed):
-            if event.detail:
-                logger.error("a load broke off:\n%s", event.detail)
             self._refuse(event.message, ((RETRY_LOAD, "Try again"),))
         self.settings_changed()
         self.changed.emit()

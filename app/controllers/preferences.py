@@ -6,12 +6,10 @@ from typing import Protocol
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.views import Notices, SettingsView
-from app.settings import Settings
+from app.settings import MAX_FONT_POINTS, MIN_FONT_POINTS, Settings
 from core.errors import UserError
 
 SAVE_DELAY_MS = 400
-MIN_FONT_POINTS = 7
-MAX_FONT_POINTS = 28
 DISMISS = "dismiss"
 
 

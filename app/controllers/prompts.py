@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from app.records import Message
-from app.settings import Settings
-from core.requests import GenerateRequest, SamplingParams, SpeculationParams
+from app.settings import Settings, sampling_params
+from core.requests import GenerateRequest, SpeculationParams
 
 _TOKENS_AROUND_A_MESSAGE = 16
 _TOKENS_AROUND_A_CHAT = 256
@@ -18,8 +18,6 @@ def request_for(
 
     Empty replies (stopped before the first token) are left out; user messages that then stand
     next to each other become one, because templates refuse two in a row.
-
-    Raises UserError naming the setting that is out of range.
     """
     messages: list[tuple[str, str]] = []
     if settings.system_prompt.strip():
@@ -33,16 +31,7 @@ def request_for(
             messages.append((message.role, message.text))
     return GenerateRequest(
         messages=tuple(messages),
-        sampling=SamplingParams(
-            temperature=settings.temperature,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
-            min_p=settings.min_p,
-            repetition_penalty=settings.repetition_penalty,
-            presence_penalty=settings.presence_penalty,
-            frequency_penalty=settings.frequency_penalty,
-            seed=settings.seed,
-        ),
+        sampling=sampling_params(settings),
         speculation=speculation,
         max_new_tokens=settings.max_new_tokens,
         stop=settings.stop,

@@ -1,6 +1,5 @@
 """The one reply that may be streaming: from its request to its last event, stored and shown."""
 
-import logging
 import time
 from collections.abc import Callable
 
@@ -17,8 +16,6 @@ from app.storage.conversations import ConversationStore
 from core.errors import UserError
 from core.events import Failed, Finished, Notice, PrefillProgress, Round, Token
 from core.requests import GenerateRequest
-
-logger = logging.getLogger(__name__)
 
 DISMISS = "dismiss"
 
@@ -138,8 +135,6 @@ class ReplyController(QObject):
 
     def _finish(self, run: ReplyRun, event: Finished | Failed, visible: bool) -> None:
         self._run = None
-        if isinstance(event, Failed) and event.detail:
-            logger.error("a reply broke off:\n%s", event.detail)
         message = run.ended(event)
         baseline = self._models.baseline
         if baseline and event.metrics.tokens_per_second:

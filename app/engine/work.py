@@ -62,7 +62,9 @@ class Unload:
 
 @dataclass(frozen=True, slots=True)
 class ListPrecisions:
-    """Ask which number formats this machine can run; ends with PrecisionsListed or Failed."""
+    """Ask which number formats ``device`` can run; ends with PrecisionsListed or Failed."""
+
+    device: str = "auto"
 
 
 Work = Load | Generate | CountTokens | Unload | ListPrecisions

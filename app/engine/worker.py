@@ -44,15 +44,15 @@ CLOSE_TIMEOUT_S = 5.0
 class EngineThread:
     """Owns the engine for life and runs one job at a time.
 
-    ``engine_factory`` and ``precision_options`` are called on the thread, because they import
-    torch. ``submit`` and ``shutdown`` are called from one other thread; ``events`` is an
-    unbounded deque that the other side must drain.
+    ``engine_factory`` and ``precision_options`` (of a device) are called on the thread, because
+    they import torch. ``submit`` and ``shutdown`` are called from one other thread; ``events`` is
+    an unbounded deque that the other side must drain.
     """
 
     def __init__(
         self,
         engine_factory: Callable[[], EngineLike],
-        precision_options: Callable[[], tuple[Choice, ...]] = tuple,
+        precision_options: Callable[[str], tuple[Choice, ...]] = lambda device: (),
     ) -> None:
         self.events: deque[tuple[int, JobEvent]] = deque()
         self._engine_factory = engine_factory
@@ -139,7 +139,7 @@ class EngineThread:
             yield _given_up(work)
             return
         if isinstance(work, ListPrecisions):
-            yield PrecisionsListed(self._precision_options())
+            yield PrecisionsListed(self._precision_options(work.device))
             return
         engine = self._engine = self._engine or self._engine_factory()
         if isinstance(work, Load):

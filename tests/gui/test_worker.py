@@ -34,7 +34,7 @@ class Bench:
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
         self.thread = EngineThread(
-            lambda: engine, lambda: (Choice("int8", "int8"), Choice("nf4", "nf4", enabled=False))
+            lambda: engine, lambda device: (Choice("int8", device), Choice("nf4", "nf4"))
         )
 
     def wait(self, job_id: int, *kinds: type) -> list[object]:
@@ -172,8 +172,9 @@ def test_tokens_are_counted_against_the_context(bench: Bench) -> None:
 
 
 def test_precisions_are_asked_on_the_thread(bench: Bench) -> None:
-    listed = bench.wait(bench.thread.submit(ListPrecisions()).id, PrecisionsListed)[-1]
+    listed = bench.wait(bench.thread.submit(ListPrecisions("cpu")).id, PrecisionsListed)[-1]
     assert [choice.value for choice in listed.choices] == ["int8", "nf4"]
+    assert listed.choices[0].title == "cpu"
 
 
 @pytest.mark.parametrize("where", ["load", "prefill", "round"])

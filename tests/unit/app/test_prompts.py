@@ -5,7 +5,6 @@ import pytest
 from app.controllers.prompts import certainly_fits, frozen_settings, request_for
 from app.records import Message, MessageState
 from app.settings import Settings
-from core.errors import UserError
 from core.requests import GenerateRequest, SpeculationParams
 
 SPECULATION = SpeculationParams(drafter="ngram", gamma=3)
@@ -69,11 +68,6 @@ def test_every_sampling_setting_reaches_the_request() -> None:
     }
     assert stored["speculation"] == {"drafter": "ngram", "gamma": 3, "rule": "exact"}
     assert (stored["max_new_tokens"], stored["stop"], stored["pair"]) == (99, ["END"], "Pair")
-
-
-def test_a_setting_out_of_range_is_named() -> None:
-    with pytest.raises(UserError, match="repetition_penalty"):
-        request_for((message(1, "user", "Hi"),), Settings(repetition_penalty=0.0), SPECULATION)
 
 
 @pytest.mark.parametrize(("text", "fits"), [("short", True), ("日" * 600, False)])
