@@ -187,7 +187,7 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
         )
     if "vision_config" in config or "audio_config" in config:
         raise UserError(
-            f"{path.name} is made for pictures or sound as well as text, which Paceline cannot run.",
+            f"{path.name} takes pictures or sound as well as text, which Paceline cannot run.",
             "Choose a model made for text alone.",
         )
     if architectures and not any(_TEXT_MODEL.search(name) for name in architectures):

@@ -1,0 +1,217 @@
+"""Reading weights and tokenizer through transformers: the only callers of its loaders.
+
+Local files only, safetensors or GGUF only, never code that came with a model.
+"""
+
+import errno
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from core.errors import PacelineError, UserError
+from core.models.memory import estimate, free_memory_bytes
+from core.models.quiet import OnFraction, quiet
+from core.models.source import ModelSource
+from core.requests import Device, Precision
+
+logger = logging.getLogger(__name__)
+
+_SAFE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+_END_TEXTS = frozenset(
+    {"<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>", "<|end|>"}
+    | {"<end_of_turn>", "<eos>", "</s>", "<|return|>", "<|end_of_turn|>", "[EOS]", "<EOT>", "<eot>"}
+)
+_DETAIL_CHARACTERS = 160
+_FULL_BYTES = 1 << 20
+
+
+class OutOfMemory(UserError):
+    """A model did not fit; the message says so in one sentence."""
+
+
+def torch_dtype(precision: Precision) -> torch.dtype:
+    """Return the dtype of the weights that are not quantized."""
+    return torch.float32 if precision is Precision.FLOAT32 else torch.bfloat16
+
+
+def read_folder(
+    source: ModelSource,
+    folder: Path,
+    *,
+    precision: Precision,
+    device: Device,
+    on_fraction: OnFraction,
+) -> tuple[Any, Any]:
+    """Return model and tokenizer from a folder of safetensors, which is ``source`` or its copy.
+
+    On a CPU the weights stay mapped where their format is the one asked for. ``on_fraction`` may
+    raise to stop. Raises UserError when the folder is no whole text model, OutOfMemory.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    settings: dict[str, Any] = {**_SAFE, "use_safetensors": True, "output_loading_info": True}
+    if device is Device.CUDA:
+        settings["device_map"] = {"": "cuda:0"}
+    if precision in (Precision.INT8, Precision.NF4):
+        from core.models.quant.bnb import quantization_config
+
+        settings["quantization_config"] = quantization_config(precision)
+    with quiet(on_fraction), _explained(source, precision, device):
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **_SAFE)
+        config = AutoConfig.from_pretrained(str(folder), **_SAFE)
+        _check_text_model(source, config)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            str(folder), config=config, dtype=torch_dtype(precision), **settings
+        )
+    model, info = loaded
+    _check_whole(source, info)
+    return model, tokenizer
+
+
+def read_gguf(
+    source: ModelSource,
+    *,
+    precision: Precision,
+    on_fraction: OnFraction,
+    between_steps: Callable[[], None],
+) -> tuple[Any, Any]:
+    """Return model and tokenizer from a GGUF file, its weights unpacked to the dtype asked for.
+
+    Slow: seconds for a small model, minutes for a large one. ``between_steps`` and
+    ``on_fraction`` may raise to stop. Raises UserError, OutOfMemory.
+    """
+    import transformers
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoTokenizer,
+        modeling_gguf_pytorch_utils,
+    )
+
+    where = (str(source.path.parent), source.path.name)
+    settings: dict[str, Any] = {**_SAFE, "gguf_file": where[1]}
+    weights: dict[str, Any] = {"output_loading_info": True}
+    gguf_config = getattr(transformers, "GgufConfig", None)
+    if gguf_config is not None:
+        # Otherwise a release that knows packed kernels looks for them on a hub.
+        weights["quantization_config"] = gguf_config(dequantize=True)
+    with (
+        quiet(on_fraction, modeling_gguf_pytorch_utils),
+        _explained(source, precision, Device.CPU),
+    ):
+        config = AutoConfig.from_pretrained(where[0], **settings)
+        _check_text_model(source, config)
+        between_steps()
+        tokenizer = AutoTokenizer.from_pretrained(where[0], config=config, **settings)
+        between_steps()
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            where[0], config=config, dtype=torch_dtype(precision), **settings, **weights
+        )
+    model, info = loaded
+    _check_whole(source, info)
+    _become_plain(model)
+    model.generation_config.eos_token_id = _end_ids(tokenizer)
+    return model, tokenizer
+
+
+def save_folder(model: Any, tokenizer: Any, folder: Path, on_fraction: OnFraction) -> None:
+    """Write model and tokenizer as a folder of safetensors. Raises OSError."""
+    try:
+        with quiet(on_fraction):
+            model.save_pretrained(str(folder))
+            tokenizer.save_pretrained(str(folder))
+    except SafetensorError as error:
+        # Its writer wraps what the system said: a full disk shows by its free space.
+        free_bytes = shutil.disk_usage(folder).free
+        number = errno.ENOSPC if free_bytes < _FULL_BYTES else errno.EIO
+        raise OSError(number, os.strerror(number)) from error
+
+
+def _become_plain(model: Any) -> None:
+    """Drop the marks of a quantized checkpoint: the weights are dense now, and may be saved."""
+    for name in ("hf_quantizer", "quantization_method"):
+        if hasattr(model, name):
+            setattr(model, name, None)
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+
+
+def _end_ids(tokenizer: Any) -> list[int]:
+    """Return every id that ends a text: a GGUF file names one, and the family knows more."""
+    special = {
+        token_id
+        for token_id, token in tokenizer.added_tokens_decoder.items()
+        if token.special and token.content in _END_TEXTS
+    }
+    own = tokenizer.eos_token_id
+    return sorted(special if own is None else special | {own})
+
+
+def _check_text_model(source: ModelSource, config: Any) -> None:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING or config.is_encoder_decoder:
+        raise UserError(
+            f"{source.name} is a {config.model_type} model, which cannot write text.",
+            "Choose a model made for chat or text generation.",
+        )
+
+
+def _check_whole(source: ModelSource, info: dict[str, Any]) -> None:
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise UserError(
+            f"{source.name} is not a whole model: {len(missing)} of its weights are missing "
+            f"({missing[0]}). It may be a draft-only checkpoint (such as EAGLE, Medusa or an MTP "
+            "head) or an unfinished download.",
+            "Choose the whole model, or fetch it again.",
+        )
+    if info.get("mismatched_keys"):
+        raise UserError(
+            f"The weights of {source.name} do not have the shapes that its config.json says.",
+            "Fetch the model again.",
+        )
+
+
+@contextmanager
+def _explained(source: ModelSource, precision: Precision, device: Device) -> Iterator[None]:
+    """Turn whatever the libraries raise over a bad file into a sentence."""
+    try:
+        yield
+    except PacelineError:
+        raise
+    except Exception as error:
+        if _is_out_of_memory(error, source, precision, device):
+            raise OutOfMemory(
+                f"There is not enough memory for {source.name}.",
+                "Close other programs, or choose a smaller model.",
+            ) from error
+        logger.info("a model could not be loaded", exc_info=True)
+        detail = (str(error).strip().splitlines() or [""])[0][:_DETAIL_CHARACTERS].rstrip(". ")
+        raise UserError(
+            f"{source.name} could not be loaded ({type(error).__name__}: {detail}).",
+            "The file may be damaged or of a kind that the installed transformers does not know: "
+            "fetch it again, or choose another model.",
+        ) from error
+
+
+def _is_out_of_memory(
+    error: Exception, source: ModelSource, precision: Precision, device: Device
+) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if type(error) is not RuntimeError:
+        return False
+    # torch's CPU allocator raises a plain RuntimeError: tell it by the numbers.
+    free_bytes = free_memory_bytes(device)
+    return free_bytes is not None and estimate(source, precision, 0).weights_bytes > free_bytes
