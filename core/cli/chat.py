@@ -41,6 +41,7 @@ from core.metrics import GenerationMetrics
 from core.requests import GenerateRequest
 
 PROMPT = "> "
+LEGEND_WIDTH = 14
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -172,9 +173,9 @@ class Chat:
 
     def _legend(self) -> None:
         for origin, meaning in ORIGIN_MEANINGS.items():
-            style = ORIGIN_STYLES[origin] if self._colouring else ""
-            line = Text("  ").append(str(origin), style=style)
-            self._console.print(line.append(f"  {meaning}", style="dim"))
+            line = Text("  ").append(origin, style=ORIGIN_STYLES[origin] if self._colouring else "")
+            line.pad_right(LEGEND_WIDTH - len(line))
+            self._console.print(line.append(meaning, style="dim"))
 
     def _new(self, _: str) -> None:
         self._history.clear()

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from core.cli.options import open_library
 from core.cli.parser import DEFAULT_PAIR

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Protocol, Self, TextIO
@@ -17,6 +17,7 @@ from core.cancel import CancelToken
 from core.cli.context import EngineLike
 from core.cli.crash import BugReport
 from core.cli.style import ORIGIN_STYLES, harmless, say, speed
+from core.cli.tty import echo_off
 from core.errors import UserError
 from core.events import Failed, Finished, FinishReason, Notice, PrefillProgress, Round
 from core.metrics import GenerationMetrics, MetricsAccumulator
@@ -193,13 +194,16 @@ class LiveReply:
     """A reply with a line of live numbers beneath it.
 
     Finished lines are printed for good, so scrolling back and copying work; only the unfinished
-    line and the numbers are redrawn, and never more rows than the screen has.
+    line and the numbers are redrawn, and never more rows than the screen has. Prose is broken
+    between words; lines of code are left to the terminal, so that they are copied whole.
     """
 
     def __init__(self, console: Console, *, colouring: bool = True) -> None:
         self._console = console
         self._colouring = colouring
         self._line = Text()
+        self._in_code = False
+        self._stack = ExitStack()
         self._live = Live(
             console=console,
             auto_refresh=False,
@@ -210,6 +214,7 @@ class LiveReply:
         )
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(echo_off(self._console.file))
         self._live.start()
         self._draw("reading the prompt")
         return self
@@ -220,9 +225,10 @@ class LiveReply:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._live.stop()
-        if self._line:
-            self._console.print(self._line)
+        with self._stack:
+            self._live.stop()
+            if self._line:
+                self._print_line(self._line)
 
     def show_prefill(self, progress: PrefillProgress) -> None:
         """Show how far the prompt is read."""
@@ -233,11 +239,18 @@ class LiveReply:
         self._line.append_text(paint(round_, colouring=self._colouring))
         *complete, self._line = self._line.split("\n", allow_blank=True)
         for line in complete:
-            self._console.print(line)
+            self._print_line(line)
         self._draw(speed(metrics))
 
+    def _print_line(self, line: Text) -> None:
+        fence = line.plain.lstrip().startswith("```")
+        self._console.print(line, soft_wrap=self._in_code or fence)
+        self._in_code ^= fence
+
     def _draw(self, status: str) -> None:
-        rows = fold(self._line, self._console.width)
+        width = self._console.width
+        in_code = self._in_code
+        rows = fold(self._line, width) if in_code else self._line.wrap(self._console, width)
         shown = rows[-max(1, self._console.height - LIVE_MARGIN_ROWS) :]
         numbers = Text(status, style="dim", no_wrap=True, overflow="crop", end="")
         self._live.update(Group(*(shown if self._line else ()), numbers), refresh=True)

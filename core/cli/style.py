@@ -68,7 +68,7 @@ def sentence(text: str) -> str:
 
 def say(console: Console, text: str) -> None:
     """Print a quiet line: what accompanies a reply and is none of it."""
-    console.print(sentence(text), style="dim")
+    console.print(sentence(text), style="dim", soft_wrap=not console.is_terminal)
 
 
 def speed(metrics: GenerationMetrics) -> str:
