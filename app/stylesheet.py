@@ -39,7 +39,9 @@ QLineEdit, QPlainTextEdit, QAbstractSpinBox, QComboBox {
     background: $surface; color: $text; border: 1px solid $outline; border-radius: 5px;
     padding: 2px 6px; min-height: 20px;
     selection-background-color: $accent; selection-color: $accent_text;
+    placeholder-text-color: $muted;
 }
+QLineEdit > QToolButton { background: transparent; border: none; padding: 0; min-height: 0; }
 QPlainTextEdit { padding: 3px; }
 QLineEdit:focus, QPlainTextEdit:focus, QAbstractSpinBox:focus, QComboBox:focus {
     border: 2px solid $accent; padding: 1px 5px;
@@ -47,10 +49,12 @@ QLineEdit:focus, QPlainTextEdit:focus, QAbstractSpinBox:focus, QComboBox:focus {
 QLineEdit:disabled, QPlainTextEdit:disabled, QAbstractSpinBox:disabled, QComboBox:disabled {
     background: $window; color: $muted; border-color: $border;
 }
+QComboBox { combobox-popup: 0; }
 QComboBox::drop-down { border: none; width: 22px; }
 QComboBox::down-arrow { image: url("$icons/chevron-down-$name.svg"); width: 12px; height: 12px; }
 QComboBox QAbstractItemView {
     background: $surface; color: $text; border: 1px solid $outline; outline: none; padding: 3px;
+    placeholder-text-color: $muted;
     selection-background-color: $hover; selection-color: $text;
 }
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {
@@ -61,6 +65,12 @@ QAbstractSpinBox::down-button { subcontrol-position: bottom right; margin: 0 2px
 QAbstractSpinBox::up-arrow { image: url("$icons/chevron-up-$name.svg"); width: 9px; height: 9px; }
 QAbstractSpinBox::down-arrow {
     image: url("$icons/chevron-down-$name.svg"); width: 9px; height: 9px;
+}
+QAbstractSpinBox[compact="true"]::up-button, QAbstractSpinBox[compact="true"]::down-button {
+    width: 0; margin: 0;
+}
+QAbstractSpinBox[compact="true"]::up-arrow, QAbstractSpinBox[compact="true"]::down-arrow {
+    image: none; width: 0; height: 0;
 }
 QCheckBox { spacing: 7px; }
 QCheckBox::indicator {
@@ -81,6 +91,7 @@ QSlider::handle:horizontal {
 }
 QSlider::handle:horizontal:hover { background: $hover; }
 QSlider::handle:horizontal:focus { border: 2px solid $accent; width: 10px; height: 10px; }
+QSlider[signed="true"]::sub-page:horizontal { background: $border; }
 QSlider::sub-page:horizontal:disabled { background: $outline; }
 QProgressBar { background: $border; border: none; border-radius: 2px; color: $text; }
 QProgressBar::chunk { background: $accent; border-radius: 2px; }

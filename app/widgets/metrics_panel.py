@@ -205,8 +205,9 @@ class MetricsPanel(QScrollArea):
         outer.addWidget(self._live)
         outer.addStretch(0)
         self._live.hide()
-        for widget in (content, self.viewport()):
+        for widget in (content, self.viewport(), self):
             widget.setBackgroundRole(QPalette.ColorRole.Base)
+            widget.setAutoFillBackground(True)
         self.setWidget(content)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)

@@ -1,0 +1,257 @@
+"""The fields of the settings panel, section by section."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from app.records import Choice
+from app.widgets.fields import (
+    CheckField,
+    ChoiceField,
+    Field,
+    PathField,
+    SeedField,
+    StopField,
+    TextField,
+)
+from app.widgets.fonts import derived
+from app.widgets.number_fields import SlidingField, WholeField
+from core.requests import MAX_GAMMA, Device, DrafterKind, Precision, Rule
+
+CUSTOM = "custom"
+CUSTOM_PAIR = Choice(CUSTOM, "Custom…", "Model files or folders of your own.")
+LABEL_PX = 78
+_LINES = 3
+"""Grid lines a row: the label or the pair of both, a field under its label, a note."""
+
+DEVICES = (
+    Choice(Device.AUTO, "Automatic", "The GPU where there is one."),
+    Choice(Device.CPU, "CPU"),
+    Choice(Device.CUDA, "NVIDIA GPU"),
+)
+PRECISIONS = (
+    Choice(Precision.AUTO, "Automatic", "The fastest that suits the device."),
+    Choice(Precision.FLOAT32, "float32"),
+    Choice(Precision.BFLOAT16, "bfloat16"),
+    Choice(Precision.INT8, "int8"),
+    Choice(Precision.NF4, "nf4 (4 bit)"),
+)
+DRAFTERS = (
+    Choice(DrafterKind.HYBRID, "Hybrid", "Repeats where the text repeats, else the draft model."),
+    Choice(DrafterKind.MODEL, "Draft model", "A small model of the same family runs ahead."),
+    Choice(DrafterKind.NGRAM, "N-gram", "Looks up what followed the same words before."),
+    Choice(DrafterKind.OFF, "Off", "Plain decoding, one token a round."),
+)
+RULES = (Choice(Rule.EXACT, "Exact", "The reply is what the target alone would have written."),)
+THEMES = (
+    Choice("system", "As the system"),
+    Choice("light", "Light"),
+    Choice("dark", "Dark"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One labelled field. ``name`` is the field of Settings; ``above`` puts the label on top."""
+
+    name: str
+    label: str
+    field: Field
+    help: str
+    above: bool = False
+
+
+def model_rows() -> tuple[Row, ...]:
+    """Which models, where, and how precise."""
+    return (
+        Row("pair", "Model pair", choice(()), "The target and the draft that go with it.", True),
+        Row(
+            "target_path",
+            "Target",
+            PathField("GGUF file or folder"),
+            "The large model that decides every token.",
+            True,
+        ),
+        Row(
+            "draft_path",
+            "Draft",
+            PathField("GGUF file or folder (optional)"),
+            "The small model that runs ahead; leave it empty to do without.",
+            True,
+        ),
+        Row(
+            "precision",
+            "Precision",
+            choice(PRECISIONS, details=False),
+            "The number format of the weights.",
+        ),
+        Row("device", "Device", choice(DEVICES, details=False), "Where the models run."),
+    )
+
+
+def drafting_rows() -> tuple[Row, ...]:
+    """Who drafts, how far ahead, by which rule."""
+    gamma = SlidingField(
+        0,
+        MAX_GAMMA,
+        usual=(0, MAX_GAMMA),
+        decimals=0,
+        step=1,
+        zero_words="0 is plain decoding: nothing is drafted.",
+    )
+    return (
+        Row("drafter", "Drafter", choice(DRAFTERS), "Who proposes the tokens to be verified."),
+        Row(
+            "gamma", "Gamma", gamma, "How many tokens are drafted in a round; 0 is plain decoding."
+        ),
+        Row("rule", "Rule", choice(RULES), "How drafted tokens are accepted."),
+    )
+
+
+def sampling_rows() -> tuple[Row, ...]:
+    """How the next token is drawn."""
+    return (
+        Row(
+            "temperature",
+            "Temperature",
+            SlidingField(0, 100, usual=(0, 2)),
+            "How freely tokens are drawn; 0 always takes the likeliest.",
+        ),
+        Row(
+            "top_k",
+            "Top-k",
+            WholeField(0, 1_000_000, special="off"),
+            "Only the k likeliest tokens may be drawn.",
+        ),
+        Row(
+            "top_p",
+            "Top-p",
+            SlidingField(0.01, 1, usual=(0.05, 1)),
+            "Only the likeliest tokens that together reach this probability; 1 is off.",
+        ),
+        Row(
+            "min_p",
+            "Min-p",
+            SlidingField(0, 1, usual=(0, 0.5), step=0.01),
+            "Only tokens with this share of the likeliest one's probability; 0 is off.",
+        ),
+        Row(
+            "repetition_penalty",
+            "Repetition",
+            SlidingField(0.01, 100, usual=(1, 2)),
+            "Repetition penalty: above 1 makes tokens already in the text less likely; 1 is off.",
+        ),
+        Row(
+            "presence_penalty",
+            "Presence",
+            SlidingField(-100, 100, usual=(-2, 2)),
+            "Presence penalty: taken once from every token already in the text; 0 is off.",
+        ),
+        Row(
+            "frequency_penalty",
+            "Frequency",
+            SlidingField(-100, 100, usual=(-2, 2)),
+            "Frequency penalty: taken for each time a token is in the text; 0 is off.",
+        ),
+        Row("seed", "Seed", SeedField(), "The same seed repeats a reply; empty draws a new one."),
+    )
+
+
+def reply_rows() -> tuple[Row, ...]:
+    """What is said first, and where a reply ends."""
+    system = TextField(lines=4, placeholder="None: the model's own default applies.")
+    return (
+        Row("system_prompt", "System prompt", system, "What the model is told first.", True),
+        Row(
+            "max_new_tokens",
+            "Max tokens",
+            WholeField(1, 1_000_000, step=64),
+            "A reply ends at the latest after so many tokens.",
+        ),
+        Row("stop", "Stop strings", StopField(), "A reply ends before any of these.", True),
+    )
+
+
+def appearance_rows() -> tuple[Row, ...]:
+    """How the window looks."""
+    return (
+        Row("theme", "Theme", choice(THEMES), "Light or dark."),
+        Row(
+            "font_points",
+            "Font size",
+            WholeField(7, 32, special="system"),
+            "Size of the text in points.",
+        ),
+        Row(
+            "colouring",
+            "",
+            CheckField("Colour tokens by origin"),
+            "Shows which tokens were drafted and which the target spoke.",
+            above=True,
+        ),
+    )
+
+
+def choice(choices: Sequence[Choice], *, details: bool = True) -> ChoiceField:
+    """Return a field that offers ``choices`` and, with ``details``, explains the chosen one."""
+    field = ChoiceField(details=details)
+    field.box.set_choices(choices)
+    return field
+
+
+class Form(QWidget):
+    """Lays rows out: labels left of their fields, or above those that need the width."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        super().__init__()
+        self._labels: dict[str, QLabel] = {}
+        self._rows = {row.name: row for row in rows}
+        self._lines = {row.name: _LINES * place for place, row in enumerate(rows)}
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(18, 0, 0, 8)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(6)
+        self._grid.setColumnMinimumWidth(0, LABEL_PX)
+        self._grid.setColumnStretch(1, 1)
+        for row in rows:
+            self._add(row)
+
+    def add_note(self, text: str, after: str) -> None:
+        """Put a muted sentence under the row named ``after``."""
+        note = QLabel(text)
+        note.setWordWrap(True)
+        note.setProperty("muted", True)
+        note.setFont(derived(self.font(), 0.88))
+        self._grid.addWidget(note, self._lines[after] + 2, 0, 1, 2)
+
+    def set_row_visible(self, name: str, visible: bool) -> None:
+        """Show or hide the row of ``name`` with its label."""
+        self._rows[name].field.setVisible(visible)
+        if name in self._labels:
+            self._labels[name].setVisible(visible)
+
+    def _add(self, row: Row) -> None:
+        line = self._lines[row.name]
+        row.field.set_help(row.help)
+        if row.above:
+            self._grid.addWidget(row.field, line + 1, 0, 1, 2)
+        else:
+            self._grid.addWidget(row.field, line, 1)
+        if not row.label:
+            return
+        label = QLabel(row.label)
+        label.setBuddy(row.field.control)
+        label.setToolTip(row.help)
+        self._labels[row.name] = label
+        if row.above:
+            self._grid.addWidget(label, line, 0, 1, 2)
+        else:
+            # Beside the first line of its field, which may have a detail below.
+            tallest = max(widget.sizeHint().height() for widget in row.field.inputs)
+            label.setMinimumHeight(tallest)
+            self._grid.addWidget(label, line, 0, Qt.AlignmentFlag.AlignTop)
+        for widget in row.field.inputs:
+            if not widget.accessibleName():
+                widget.setAccessibleName(row.label)
