@@ -145,7 +145,8 @@ def _cut_control_tokens(tokenizer: "PreTrainedTokenizerBase", messages: Messages
         reverse=True,
     )
     # A look-ahead finds tokens that overlap, too.
-    anywhere = re.compile(f"(?=({'|'.join(map(re.escape, tokens))})).") if tokens else None
+    spelled = "|".join(map(re.escape, tokens))
+    anywhere = re.compile(f"(?=({spelled})).", re.DOTALL) if tokens else None
     cut: list[tuple[str, str]] = []
     for role, content in messages:
         content = content.replace(_SEAM, "")
