@@ -21,7 +21,7 @@ class Console:
         """Write to ``stream``; ``quiet`` leaves the steps out and keeps the notes."""
         self._stream = stream
         self._steps = steps
-        self._quiet = quiet
+        self.is_quiet = quiet
         self._step = 0
         self._progress_shown = False
 
@@ -33,7 +33,7 @@ class Console:
     def step(self, text: str) -> None:
         """Begin the next step."""
         self._step += 1
-        if not self._quiet:
+        if not self.is_quiet:
             self._line(f"[{self._step}/{self._steps}] {text}")
 
     def note(self, text: str) -> None:

@@ -17,33 +17,53 @@ _DOWNLOADING = re.compile(
 _PROGRESS = re.compile(r"^Progress (?P<done>\d+) of (?P<total>\d+)")
 _INSTALLING = re.compile(r"^Installing collected packages: (?P<names>.+)")
 _ERROR = re.compile(r"^ERROR: (?P<text>.+)")
+_NO_ANSWER = re.compile(r"^WARNING: Retrying \(")
+_TORCH_WITH_CUDA = re.compile(r"^torch-[\d.]+-\S*linux_\S*x86_64\.whl$")
+_CUDA_NOTE = (
+    "this torch brings CUDA, about 3 GB in all, and there is no NVIDIA card here; to spare that, "
+    "stop with Ctrl+C and start again with PIP_EXTRA_INDEX_URL set to the CPU index that "
+    "pytorch.org/get-started names"
+)
 _WORTH_A_LINE = re.compile(r"GB|\b\d{2,}\S* MB")
 _QUARTER_FROM_BYTES = 50_000_000
 
 
 class PipReader:
-    """Shows the lines of one pip run on a console and remembers its last error."""
+    """Shows the lines of one pip run on a console and remembers what went wrong.
 
-    def __init__(self, console: Console) -> None:
+    ``wants_cuda`` False remarks on a torch that brings CUDA along.
+    """
+
+    def __init__(self, console: Console, *, wants_cuda: bool) -> None:
         self._console = console
+        self._wants_cuda = wants_cuda
         self._package = ""
         self._quarter = 0
         self.error = ""
+        self.is_offline = False
 
     def feed(self, line: str) -> None:
         """Take one line of pip's output, without its newline."""
         if match := _DOWNLOADING.match(line):
-            name, version = match["file"].split("-")[:2]
-            self._package, self._quarter = f"{name} {version.removesuffix('.tar.gz')}", 0
-            if not self._console.is_terminal and _WORTH_A_LINE.search(match["size"]):
-                self._console.note(f"fetching {self._package} ({match['size']})")
+            self._begin(match["file"], match["size"])
         elif match := _PROGRESS.match(line):
             self._show_progress(int(match["done"]), int(match["total"]))
         elif match := _INSTALLING.match(line):
-            count = match["names"].count(",") + 1
-            self._console.note(f"unpacking {count} packages (the large ones take a minute)")
+            names = match["names"].split(", ")
+            what = names[0] if len(names) == 1 else f"{len(names)} packages (about a minute)"
+            self._console.note(f"unpacking {what}")
         elif match := _ERROR.match(line):
-            self.error = match["text"]
+            self.error = self.error or match["text"]  # the first is the cause
+        elif _NO_ANSWER.match(line):
+            self.is_offline = True
+
+    def _begin(self, file: str, size: str) -> None:
+        name, version = file.split("-")[:2]
+        self._package, self._quarter = f"{name} {version.removesuffix('.tar.gz')}", 0
+        if not self._console.is_terminal and _WORTH_A_LINE.search(size):
+            self._console.note(f"fetching {self._package} ({size})")
+        if _TORCH_WITH_CUDA.match(file) and not self._wants_cuda:
+            self._console.note(_CUDA_NOTE)
 
     def _show_progress(self, done: int, total: int) -> None:
         megabytes = f"{done / 1e6:.1f} of {total / 1e6:.1f} MB"
@@ -56,13 +76,15 @@ class PipReader:
             self._console.note(f"fetching {self._package}: {megabytes}")
 
 
-def install(python: Path, arguments: Sequence[str], *, log: Path, console: Console) -> None:
+def install(
+    python: Path, arguments: Sequence[str], *, log: Path, console: Console, wants_cuda: bool
+) -> None:
     """Run ``python -m pip install`` with ``arguments``; ``log`` is extended by all it prints.
 
-    Raises SetupError with pip's last error when it fails.
+    Raises SetupError with pip's own reason when it fails.
     """
     command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
-    reader = PipReader(console)
+    reader = PipReader(console, wants_cuda=wants_cuda)
     with (
         log.open("a", encoding="utf-8") as log_file,
         subprocess.Popen(
@@ -81,10 +103,10 @@ def install(python: Path, arguments: Sequence[str], *, log: Path, console: Conso
                 log_file.write(f"{line}\n")
             reader.feed(line)
     if process.returncode != 0:
+        reason = "the package index does not answer" if reader.is_offline else reader.error
         raise SetupError(
-            f"The packages could not be installed: {reader.error or 'pip failed'}".rstrip(".")
-            + ".",
-            f"Check the network and the free disk space, then run the command again; what is "
+            f"The packages could not be installed: {reason or 'pip failed'}".rstrip(".") + ".",
+            "Check the network and the free disk space, then run the command again; what is "
             f"already fetched is kept. The whole of pip's output is in {log}.",
         )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def set_up(checkout: Checkout, *, dev: bool, model: bool) -> None:
         console.step("Packages, as pinned in packaging/constraints.txt")
         # What an earlier set-up brought stays: `make run` after `make test` takes nothing away.
         extras |= checkout.read_stamp().extras
-        _install_packages(checkout, sorted(extras), console)
+        _install_packages(checkout, sorted(extras), console, wants_cuda=has_card)
         checkout.write_stamp(extras)
     console.step("Qt's system libraries")
     _bring_libraries(checkout, console)
@@ -113,23 +114,23 @@ def _bring_venv(console: Console) -> None:
     )
 
 
-def _install_packages(checkout: Checkout, extras: Sequence[str], console: Console) -> None:
+def _install_packages(
+    checkout: Checkout, extras: Sequence[str], console: Console, *, wants_cuda: bool
+) -> None:
     constraint = ["-c", str(checkout.constraints)]
-    # A recent pip first: it resumes broken downloads and reports progress in lines.
-    pip.install(
-        checkout.python, ["--upgrade", *constraint, "pip"], log=checkout.log, console=console
+    install = partial(
+        pip.install, checkout.python, log=checkout.log, console=console, wants_cuda=wants_cuda
     )
+    # A recent pip first: it resumes broken downloads and reports progress in lines.
+    install(["--upgrade", *constraint, "pip"])
     wanted = f"{checkout.root}[{','.join(extras)}]" if extras else str(checkout.root)
-    pip.install(
-        checkout.python,
+    install(
         [
             *("--progress-bar", "raw"),
             *constraint,
             *("--build-constraint", str(checkout.constraints)),
             *("--editable", wanted),
-        ],
-        log=checkout.log,
-        console=console,
+        ]
     )
 
 
@@ -169,7 +170,7 @@ def _bring_model(checkout: Checkout, console: Console, *, needed: bool) -> None:
         check=False,
         cwd=checkout.root,
         stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
+        stdout=subprocess.DEVNULL if console.is_quiet else sys.stderr,  # progress is on stderr
     )
     if result.returncode == 0:
         return
