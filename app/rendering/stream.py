@@ -1,0 +1,290 @@
+"""Renders a growing text: what is complete once, only the open rest again.
+
+Blocks before the last one never change in CommonMark, so they are frozen. An open fence takes
+its lines one by one. A long open list is frozen but for its last piece, a long open paragraph
+up to a space; a block that stays dear is rendered less often, its new text shown as it is in
+between. So the cost of a frame does not grow with the text.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from app.rendering.highlight import highlighted_lines
+from app.rendering.inline import LINE_SEPARATOR
+from app.rendering.markdown import Parsed, code_runs, make_parser, parse
+from app.rendering.model import Para, ParaKind, Run, Style
+
+SOFT_LIMIT = 2500
+"""Characters of one open block above which parts of it are frozen."""
+_FENCE_WINDOW = 1500
+_DEAR_S = 0.006
+_REST = 6.0
+"""A dear block rests this many times its last cost between renderings."""
+
+
+@dataclass(slots=True)
+class _Fence:
+    marks: str
+    language: str
+    group: int
+
+
+class StreamRenderer:
+    """Turns the characters from ``start`` of a growing message text into paragraphs.
+
+    After ``update``, ``frozen`` holds what never changes again (it only grows) and ``open``
+    what may. Not for use from several threads.
+    """
+
+    def __init__(self, start: int = 0, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.frozen: list[Para] = []
+        self.open: list[Para] = []
+        self.has_references = False
+        self._parser = make_parser()
+        self._base = start
+        self._context = ""
+        self._continues = False
+        self._fence: _Fence | None = None
+        self._clock = clock
+        self._cost = 0.0
+        self._rendered_at = float("-inf")
+        self._rendered_to = start
+
+    def update(self, text: str, end: int, *, final: bool = False) -> None:
+        """Render ``text`` up to ``end``; with ``final`` everything is frozen."""
+        now = self._clock()
+        if not final and self._cost > _DEAR_S and now - self._rendered_at < self._cost * _REST:
+            self._show_raw(text, end)
+            return
+        self._render(text, end, final)
+        self._rendered_at = self._clock()
+        self._cost = self._rendered_at - now
+        self._rendered_to = end
+
+    def add_cost(self, seconds: float) -> None:
+        """Count the time it took to show the last update as part of what it cost."""
+        self._cost += seconds
+
+    def _show_raw(self, text: str, end: int) -> None:
+        fresh = text[self._rendered_to : end]
+        if not fresh:
+            return
+        raw = Run(fresh.replace("\n", LINE_SEPARATOR), self._rendered_to)
+        self._rendered_to = end
+        last = self.open[-1] if self.open else None
+        if last is not None and last.kind is ParaKind.TEXT:
+            self.open[-1] = replace(last, runs=(*last.runs, raw), end=end)
+        else:
+            self.open.append(Para(ParaKind.TEXT, raw.source, end, (raw,)))
+
+    def _render(self, text: str, end: int, final: bool) -> None:
+        while True:
+            if self._fence is not None and not self._read_fence(text, end, final):
+                return
+            parsed = self._parse(text, end)
+            if final:
+                self.frozen += parsed.paras
+                self.open = []
+                return
+            if not self._enter_fence(parsed, text, end):
+                break
+        self._freeze(parsed, text, end)
+
+    def _parse(self, text: str, end: int) -> Parsed:
+        context = self._context
+        tail = text[self._base : end]
+        parsed = parse(self._parser, context + tail, self._base - len(context))
+        self.has_references |= parsed.has_references
+        if context:
+            kept = [i for i, para in enumerate(parsed.paras) if _first_source(para) >= self._base]
+            skipped = len(parsed.paras) - len(kept)
+            blocks = tuple(
+                (max(index - skipped, 0), max(line - len(context), 0))
+                for index, line in parsed.blocks
+            )
+            parsed = Parsed(
+                tuple(parsed.paras[i] for i in kept),
+                blocks,
+                tuple(parsed.contexts[i] for i in kept),
+                parsed.fence,
+                parsed.has_references,
+            )
+        if self._continues and parsed.paras and parsed.paras[0].kind is ParaKind.TEXT:
+            first = replace(parsed.paras[0], continues=True)
+            parsed = replace(parsed, paras=(first, *parsed.paras[1:]))
+        return parsed
+
+    def _freeze(self, parsed: Parsed, text: str, end: int) -> None:
+        """Freeze the blocks that nothing can change, then, if it is long, the open block."""
+        paras = list(parsed.paras)
+        complete = text.rfind("\n", self._base, end) + 1 - self._base
+        count, cut = 0, 0
+        for index, line in parsed.blocks[1:]:
+            second = text.find("\n", self._base + line) + 1 - self._base
+            if 0 < second < complete:
+                count, cut = index, line
+        if count:
+            self._advance(paras[:count], self._base + cut)
+            self._context, self._continues = "", False
+        self.open = paras[count:]
+        if end - self._base > SOFT_LIMIT and self.open:
+            self._freeze_softly(parsed.contexts[count:], end)
+
+    def _freeze_softly(self, contexts: tuple[str, ...], end: int) -> None:
+        last = len(self.open) - 1
+        while (
+            last > 0
+            and self.open[last].group >= 0
+            and (self.open[last].group == self.open[last - 1].group)
+        ):
+            last -= 1
+        if last > 0 and end - self.open[last].start < SOFT_LIMIT:
+            start = self.open[last].start
+            self._advance(self.open[:last], start)
+            self.open = self.open[last:]
+            self._context, self._continues = contexts[last], False
+        elif (
+            last == 0
+            and self.open[0].kind is ParaKind.TEXT
+            and not (self.open[0].indent or self.open[0].quote)
+        ):
+            self._split(self.open[0], end)
+
+    def _split(self, para: Para, end: int) -> None:
+        """Freeze a long paragraph up to a plain space well before its end."""
+        for number in range(len(para.runs) - 1, -1, -1):
+            run = para.runs[number]
+            room = min(len(run.text), end - 200 - run.source)
+            if run.style is not Style.NONE or run.href or run.single or room < 2:
+                continue
+            space = run.text.rfind(" ", 0, room)
+            while space > 0 and not run.text[space + 1 : space + 2].isalpha():
+                space = run.text.rfind(" ", 0, space)
+            if space <= 0:
+                continue
+            cut = run.source + space + 1
+            head = replace(run, text=run.text[: space + 1])
+            rest = replace(run, text=run.text[space + 1 :], source=cut)
+            self._advance([replace(para, runs=(*para.runs[:number], head), end=cut)], cut)
+            tail = (rest, *para.runs[number + 1 :])
+            self.open = [replace(para, runs=tail, start=cut, continues=True)]
+            self._context, self._continues = "", True
+            return
+
+    def _advance(self, paras: list[Para], base: int) -> None:
+        self.frozen += paras
+        self._base = base
+
+    def _enter_fence(self, parsed: Parsed, text: str, end: int) -> bool:
+        """Begin to take lines one by one if the last block is a fence that is still open."""
+        if parsed.fence is None:
+            return False
+        marks, language, code_start, closed = parsed.fence
+        opening_done = text.rfind("\n", 0, code_start) + 1 == code_start and code_start <= end
+        if closed or not opening_done or self._context or not parsed.blocks:
+            return False
+        first = parsed.blocks[-1][0]
+        self._advance(list(parsed.paras[: first + 1]), code_start)
+        self._continues = False
+        self._fence = _Fence(marks, language, parsed.paras[first].group)
+        return True
+
+    def _read_fence(self, text: str, end: int, final: bool) -> bool:
+        """Take the lines of the open fence; return whether it was closed."""
+        fence = self._fence
+        if fence is None:
+            return True
+        lines = text[self._base : end].split("\n")
+        closing = next((i for i, line in enumerate(lines) if self._closes(line)), None)
+        last_line_open = closing == len(lines) - 1
+        code = lines if closing is None else lines[:closing]
+        if closing is None and not final and _may_close(lines[-1], fence.marks):
+            code = lines[:-1]
+        if code and not code[-1] and closing is None:
+            code = code[:-1]
+        paras, fresh = self._code_paras(code, fence)
+        if closing is not None and (not last_line_open or final):
+            after = self._base + sum(len(line) + 1 for line in lines[: closing + 1])
+            self._advance(paras, min(after, end))
+            self._fence, self.open = None, []
+            return True
+        if final:
+            self._advance(paras, end)
+            self._fence, self.open = None, []
+            return True
+        keep = self._restart(paras, fresh)
+        start = paras[keep].start if keep < len(paras) else self._base
+        if keep:
+            self._advance(paras[:keep], start)
+        self.open = paras[keep:]
+        return False
+
+    def _closes(self, line: str) -> bool:
+        fence = self._fence
+        marks = line.strip()
+        return (
+            fence is not None
+            and len(marks) >= len(fence.marks)
+            and set(marks) == {fence.marks[0]}
+            and len(line) - len(line.lstrip(" ")) <= 3
+        )
+
+    def _code_paras(self, lines: list[str], fence: _Fence) -> tuple[list[Para], list[bool]]:
+        paras: list[Para] = []
+        fresh: list[bool] = []
+        start = self._base
+        coloured = highlighted_lines("\n".join(lines), fence.language) if lines else ()
+        for line, (pieces, is_fresh) in zip(lines, coloured, strict=True):
+            end = start + len(line) + 1
+            paras.append(
+                Para(
+                    ParaKind.CODE,
+                    start,
+                    end,
+                    tuple(code_runs(pieces, start)),
+                    language=fence.language,
+                    group=fence.group,
+                )
+            )
+            fresh.append(is_fresh)
+            start = end
+        return paras, fresh
+
+    def _restart(self, paras: list[Para], fresh: list[bool]) -> int:
+        """Return how many lines to freeze: up to the last line highlighting may begin anew at.
+
+        Without such a line the window still has a limit; then a colour may be wrong, never text.
+        """
+        last = len(paras) - 1
+        keep = next((i for i in range(last, 0, -1) if fresh[i]), 0)
+        while keep < last and paras[-1].end - paras[keep].end > _FENCE_WINDOW:
+            keep += 1
+        return keep
+
+
+def _may_close(line: str, marks: str) -> bool:
+    mark = line.strip()
+    return bool(mark) and set(mark) == {marks[0]} and len(mark) <= len(marks)
+
+
+def _first_source(para: Para) -> int:
+    runs = para.all_runs()
+    return runs[0].source if runs else para.start
+
+
+def render(text: str, start: int, end: int) -> list[Para]:
+    """Render a complete text at once."""
+    renderer = StreamRenderer(start)
+    renderer.update(text, end, final=True)
+    return renderer.frozen
+
+
+def render_plain(text: str, start: int, end: int) -> list[Para]:
+    """Return the text as typed, a paragraph a line."""
+    paras = []
+    for line in text[start:end].split("\n"):
+        runs = (Run(line, start),) if line else ()
+        paras.append(Para(ParaKind.TEXT, start, start + len(line) + 1, runs, tight=True))
+        start += len(line) + 1
+    return paras

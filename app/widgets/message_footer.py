@@ -1,0 +1,108 @@
+"""The line under a message: numbers, how it ended, and what can be done with it."""
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from app.records import Message, MessageState
+from app.theme import Theme
+from app.widgets.colours import colour_text
+from app.widgets.elided_label import ElidedLabel
+from app.widgets.fonts import derived
+from app.widgets.formats import duration, percent, short, speed
+from app.widgets.quiet_button import QuietButton
+
+_ENDINGS = {
+    MessageState.STOPPED: "Stopped",
+    MessageState.INTERRUPTED: "Interrupted when the program ended",
+    MessageState.FAILED: "Broke off",
+}
+
+
+def numbers_line(metrics: Mapping[str, object]) -> str:
+    """Return the numbers of a reply in words: speed, acceptance, time to first token."""
+
+    def number(name: str) -> float | None:
+        value = metrics.get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+    parts = []
+    if (rate := number("tokens_per_second")) is not None:
+        parts.append(speed(rate))
+    drafted = number("proposed")
+    if drafted:
+        if (length := number("mean_acceptance_length")) is not None:
+            parts.append(f"{short(length)} a round")
+        if (acceptance := number("acceptance_rate")) is not None:
+            parts.append(f"{percent(acceptance)} accepted")
+    if (first := number("time_to_first_token_ms")) is not None:
+        parts.append(f"{duration(first)} to first token")
+    return " · ".join(parts)
+
+
+class MessageFooter(QWidget):
+    """Numbers at the left; versions, copy and regenerate at the right."""
+
+    copyClicked = Signal()
+    regenerateClicked = Signal()
+    versionClicked = Signal(int)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._base = parent
+        self._numbers = ElidedLabel("", self)
+        self._back = QuietButton("chevron-left", "Previous version", self)
+        self._version = QLabel(self)
+        self._forth = QuietButton("chevron-right", "Next version", self)
+        self._copy = QuietButton("copy", "Copy as Markdown", self)
+        self._again = QuietButton("regenerate", "Write another version", self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        row.addWidget(self._numbers, 1)
+        for widget in (self._back, self._version, self._forth, self._copy, self._again):
+            row.addWidget(widget)
+        self._back.clicked.connect(lambda: self.versionClicked.emit(-1))
+        self._forth.clicked.connect(lambda: self.versionClicked.emit(1))
+        self._copy.clicked.connect(self.copyClicked)
+        self._again.clicked.connect(self.regenerateClicked)
+
+    def show_message(self, message: Message) -> None:
+        """Take the numbers, the ending and the versions of ``message``."""
+        ending = _ENDINGS.get(MessageState(message.state), "")
+        parts = [part for part in (ending, numbers_line(message.metrics)) if part]
+        self._numbers.setText(" · ".join(parts))
+        several = message.versions > 1
+        for widget in (self._back, self._version, self._forth):
+            widget.setVisible(several)
+        self._version.setText(f"{message.version}/{message.versions}")
+        self._version.setAccessibleName(f"Version {message.version} of {message.versions}")
+        self.reveal(self.underMouse())
+        self._back.setEnabled(message.version > 1)
+        self._forth.setEnabled(message.version < message.versions)
+        streaming = message.state == MessageState.STREAMING
+        self._again.setVisible(message.role == "assistant" and not streaming)
+        self._copy.setVisible(not streaming)
+
+    @property
+    def words(self) -> str:
+        """What the line says."""
+        return self._numbers.text()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change colours and follow the parent's font."""
+        font = derived(self._base.font(), 0.9)
+        self._numbers.setFont(font)
+        self._version.setFont(font)
+        colour_text(self._numbers, theme.muted)
+        colour_text(self._version, theme.muted)
+        for button in (self._back, self._forth, self._copy, self._again):
+            button.set_colour(theme.muted)
+
+    def reveal(self, shown: bool) -> None:
+        """Show or hide what can be done; a version switch always shows."""
+        self._copy.reveal(shown)
+        self._again.reveal(shown)
+        self._back.reveal(True)
+        self._forth.reveal(True)

@@ -1,0 +1,44 @@
+"""A calm pulse for the caret of a reply that is being written."""
+
+import math
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication
+
+_STEP_MS = 80
+_PERIOD_MS = 1600
+
+
+class Pulse(QObject):
+    """Emits an opacity 0.25..1; a steady 1 where the system asks for no blinking."""
+
+    changed = Signal(float)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._elapsed = 0
+        self._timer = QTimer(self, interval=_STEP_MS)
+        self._timer.timeout.connect(self._step)
+
+    def start(self) -> None:
+        """Begin to pulse."""
+        if not self._timer.isActive():
+            self._elapsed = 0
+            self._timer.start()
+
+    def stop(self) -> None:
+        """Stop pulsing."""
+        self._timer.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether it pulses."""
+        return self._timer.isActive()
+
+    def _step(self) -> None:
+        self._elapsed = (self._elapsed + _STEP_MS) % _PERIOD_MS
+        if QApplication.cursorFlashTime() <= 0:
+            self.changed.emit(1.0)
+            return
+        wave = (1.0 + math.cos(2.0 * math.pi * self._elapsed / _PERIOD_MS)) / 2.0
+        self.changed.emit(0.25 + 0.75 * wave)
