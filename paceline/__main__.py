@@ -1,5 +1,6 @@
 """The one way in: no arguments open the window, anything else is a command line."""
 
+import importlib.util
 import os
 import sys
 import traceback
@@ -39,16 +40,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_front() -> int:
-    from paceline.front import Front, choose_front
+    from paceline.front import Front, choose_front, window_obstacle
 
     stdin_is_terminal = sys.stdin is not None and sys.stdin.isatty()
     choice = choose_front(os.environ, platform=sys.platform, stdin_is_terminal=stdin_is_terminal)
     if choice.front is Front.WINDOW:
+        obstacle = window_obstacle(os.environ, _qt_platform_plugins())
+        if obstacle:
+            return _say(
+                f"The window lacks a library of the system: {obstacle}. `make run` in a checkout "
+                "names the packages to install; `paceline chat` works without.",
+                EXIT_USER_ERROR,
+            )
         from app.main import main as open_window
 
         return open_window()
     _say(choice.reason, 0)
     return _run_command(["chat"] if choice.front is Front.CHAT else ["ask", "-"])
+
+
+def _qt_platform_plugins() -> Path | None:
+    """Qt's folder of platform plugins on Linux, found without importing Qt."""
+    found = importlib.util.find_spec("PySide6") if sys.platform == "linux" else None
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "Qt" / "plugins" / "platforms"
 
 
 def _run_command(arguments: list[str]) -> int:

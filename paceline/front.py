@@ -1,5 +1,6 @@
 """Decides what opens when no command is given: the window, the terminal chat or one answer."""
 
+import ctypes
 import re
 import socket
 from collections.abc import Callable, Mapping
@@ -59,6 +60,27 @@ def choose_front(
 def display_answers(environ: Mapping[str, str]) -> bool:
     """Return whether the Wayland or X11 display of the environment takes a connection."""
     return _wayland_answers(environ) or _x11_answers(environ.get("DISPLAY", ""))
+
+
+def window_obstacle(environ: Mapping[str, str], plugins: Path | None) -> str:
+    """Return the loader's words when no Qt plugin for the display can be loaded, else "".
+
+    Qt would abort the process. ``plugins`` is Qt's folder of platform plugins, None for unknown.
+    """
+    if plugins is None or environ.get("QT_QPA_PLATFORM"):
+        return ""
+    names = {"WAYLAND_DISPLAY": "libqwayland.so", "DISPLAY": "libqxcb.so"}
+    files = [plugins / file for name, file in names.items() if environ.get(name)]
+    reasons = [_load_error(file) for file in files if file.exists()]
+    return reasons[-1] if all(reasons) and reasons else ""
+
+
+def _load_error(library: Path) -> str:
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _wayland_answers(environ: Mapping[str, str]) -> bool:

@@ -1,12 +1,13 @@
 """What opens when Paceline is started without a command."""
 
+import _ctypes
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from paceline.front import Front, choose_front, display_answers
+from paceline.front import Front, choose_front, display_answers, window_obstacle
 
 
 def _choose(environ: Mapping[str, str], *, platform: str = "linux", terminal: bool, up: bool):
@@ -73,3 +74,33 @@ def test_a_wayland_display_answers_only_while_a_server_listens(tmp_path: Path, m
 )
 def test_a_display_that_cannot_be_reached_does_not_answer(display) -> None:
     assert not display_answers({"DISPLAY": display})
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Path:
+    """A folder where the X11 plugin cannot be loaded and the Wayland one can."""
+    (tmp_path / "libqxcb.so").write_bytes(b"not a library")
+    (tmp_path / "libqwayland.so").symlink_to(_ctypes.__file__)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_obstructed"),
+    [
+        ({"DISPLAY": ":0"}, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, False),
+        ({"WAYLAND_DISPLAY": "wayland-0", "DISPLAY": ":0"}, False),
+        ({"DISPLAY": ":0", "QT_QPA_PLATFORM": "offscreen"}, False),
+    ],
+)
+def test_a_plugin_that_cannot_be_loaded_is_found_before_qt_aborts(
+    environ, is_obstructed, plugins: Path
+) -> None:
+    obstacle = window_obstacle(environ, plugins)
+    assert ("libqxcb.so" in obstacle) == is_obstructed
+    assert bool(obstacle) == is_obstructed
+
+
+def test_an_unknown_qt_is_left_to_say_for_itself_what_it_lacks(tmp_path: Path) -> None:
+    assert window_obstacle({"DISPLAY": ":0"}, None) == ""
+    assert window_obstacle({"DISPLAY": ":0"}, tmp_path) == ""

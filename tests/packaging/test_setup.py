@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +60,21 @@ def test_an_environment_without_a_working_python_is_made_anew(tmp_path: Path) ->
     checkout = _checkout(tmp_path)
     checkout.write_stamp([])
     assert not checkout.holds([])
+
+
+@pytest.mark.usefixtures("works")
+def test_an_environment_that_a_kill_cut_in_half_is_made_anew(tmp_path: Path, monkeypatch) -> None:
+    checkout = _checkout(tmp_path)
+    assert checkout.is_sound()
+
+    def die(*arguments: object, **options: object) -> None:
+        assert not checkout.is_sound()
+        raise SetupError("pip failed.", "Try again.")
+
+    monkeypatch.setattr(steps.pip, "install", die)
+    with pytest.raises(SetupError):
+        steps.set_up(checkout, dev=False, model=False)
+    assert checkout.is_sound()  # pip has ended by itself
 
 
 def test_a_moved_checkout_is_set_up_again(tmp_path: Path) -> None:
@@ -142,3 +158,17 @@ def test_an_unfinished_model_does_not_keep_the_window_shut() -> None:
     stream = io.StringIO()
     steps._bring_model(Checkout(ROOT), Console(stream, steps=1), needed=False)
     assert "Going on without the default model" in stream.getvalue()
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_libraries_that_cannot_be_installed_are_named(needed, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(system, "missing_libraries", lambda folder: ("libEGL.so.1",))
+    monkeypatch.setattr(system, "apt_command", lambda: None)
+    stream = io.StringIO()
+    console = Console(stream, steps=1)
+    expected = (
+        pytest.raises(SetupError, match="lacks a system library") if needed else nullcontext()
+    )
+    with expected:
+        steps._bring_libraries(_checkout(tmp_path), console, needed=needed)
+    assert ("The window lacks a system library." in stream.getvalue()) != needed

@@ -28,6 +28,8 @@ class Checkout:
         self.python = self.environment / "bin" / "python"
         self.log = self.environment / "setup.log"
         self.constraints = root / "packaging" / "constraints.txt"
+        self.unpacking = self.environment / "setup-unpacking"
+        """Exists while pip works; left over, a kill may have cut a package in half."""
         self._stamp_file = self.environment / "setup-done.json"
 
     @property
@@ -66,6 +68,10 @@ class Checkout:
         fresh = self._stamp_file.with_suffix(".new")
         fresh.write_text(text, encoding="utf-8")
         os.replace(fresh, self._stamp_file)
+
+    def is_sound(self) -> bool:
+        """Return whether the environment can be built upon instead of being made anew."""
+        return self.python_works() and not self.unpacking.exists()
 
     def python_works(self) -> bool:
         """Return whether the environment's interpreter starts, with pip, in this version."""

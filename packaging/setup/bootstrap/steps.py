@@ -64,7 +64,7 @@ def set_up(checkout: Checkout, *, dev: bool, model: bool) -> None:
         _install_packages(checkout, sorted(extras), console, wants_cuda=has_card)
         checkout.write_stamp(extras)
     console.step("Qt's system libraries")
-    _bring_libraries(checkout, console)
+    _bring_libraries(checkout, console, needed=dev)
     console.step(f"Graphics card: {'NVIDIA' if has_card else 'none of NVIDIA, running on the CPU'}")
     _advise_on_torch(checkout, console, has_card=has_card)
     if model:
@@ -73,7 +73,7 @@ def set_up(checkout: Checkout, *, dev: bool, model: bool) -> None:
 
 
 def _check_space(checkout: Checkout, *, has_card: bool) -> None:
-    if checkout.python_works():
+    if checkout.is_sound():
         return  # most of it is here already; pip says what the rest lacks
     free = shutil.disk_usage(checkout.root).free
     needed = _NEEDED_WITH_CUDA_BYTES if has_card else _NEEDED_BYTES
@@ -86,7 +86,7 @@ def _check_space(checkout: Checkout, *, has_card: bool) -> None:
 
 
 def _make_environment(checkout: Checkout, console: Console) -> None:
-    if checkout.python_works():
+    if checkout.is_sound():
         return
     if find_spec("ensurepip") is None:
         _bring_venv(console)
@@ -121,21 +121,19 @@ def _install_packages(
     install = partial(
         pip.install, checkout.python, log=checkout.log, console=console, wants_cuda=wants_cuda
     )
-    # A recent pip first: it resumes broken downloads and reports progress in lines.
-    install(["--upgrade", *constraint, "pip"])
     wanted = f"{checkout.root}[{','.join(extras)}]" if extras else str(checkout.root)
-    install(
-        [
-            *("--progress-bar", "raw"),
-            *constraint,
-            *("--build-constraint", str(checkout.constraints)),
-            *("--editable", wanted),
-        ]
-    )
+    editable = ["--build-constraint", str(checkout.constraints), "--editable", wanted]
+    checkout.unpacking.touch()
+    try:
+        # A recent pip first: it resumes broken downloads and reports progress in lines.
+        install(["--upgrade", *constraint, "pip"])
+        install(["--progress-bar", "raw", *constraint, *editable])
+    finally:  # pip itself takes back what it could not finish; only a kill leaves the mark
+        checkout.unpacking.unlink()
 
 
-def _bring_libraries(checkout: Checkout, console: Console) -> None:
-    """Install what Qt lacks, or say how; the terminal chat works without."""
+def _bring_libraries(checkout: Checkout, console: Console, *, needed: bool) -> None:
+    """Install what Qt lacks, or say how; the tests need it, the terminal chat works without."""
     qt_folder = checkout.site_packages / "PySide6" / "Qt"
     missing = system.missing_libraries(qt_folder)
     if not missing:
@@ -147,8 +145,12 @@ def _bring_libraries(checkout: Checkout, console: Console) -> None:
         system.apt_install(apt, packages)
         missing = system.missing_libraries(qt_folder)
     if missing:
+        what = "a system library" if len(missing) == 1 else f"{len(missing)} system libraries"
+        lack = f"The window lacks {what}."
         advice = system.install_sentence(system.debian_packages(missing), missing)
-        console.note(f"The window lacks {len(missing)} system libraries. {advice}")
+        if needed:
+            raise SetupError(lack, advice)
+        console.note(f"{lack} {advice}")
 
 
 def _advise_on_torch(checkout: Checkout, console: Console, *, has_card: bool) -> None:
