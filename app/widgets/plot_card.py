@@ -138,7 +138,8 @@ class PlotCard(QWidget):
     def _apply_fonts(self) -> None:
         self._title.setFont(derived(self.font(), 1.0, bold=True))
         self._value.setFont(derived(self.font(), 1.45, bold=True))
-        self._value.setMinimumWidth(self._value.fontMetrics().horizontalAdvance(self._widest))
+        widest = self._value.fontMetrics().horizontalAdvance(self._widest)
+        self._value.setMinimumWidth(widest + 2)
 
 
 def round_up(value: float) -> float:

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from app.records import Choice
+from app.settings import MAX_FONT_POINTS, MIN_FONT_POINTS
 from app.widgets.fields import (
     CheckField,
     ChoiceField,
@@ -181,7 +182,7 @@ def appearance_rows() -> tuple[Row, ...]:
         Row(
             "font_points",
             "Font size",
-            WholeField(7, 32, special="system"),
+            WholeField(MIN_FONT_POINTS - 1, MAX_FONT_POINTS, special="system"),
             "Size of the text in points.",
         ),
         Row(

@@ -1,0 +1,289 @@
+"""The settings beside the chat."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSlider, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.records import Choice
+from app.settings import Settings
+from app.theme import DARK, LIGHT
+from app.widgets.settings_panel import SettingsPanel
+
+PAIRS = [
+    Choice("smollm2-135m", "SmolLM2-135M", "ready"),
+    Choice("qwen2.5-coder", "Qwen2.5-Coder", enabled=False, reason="Not downloaded yet: 1.9 GB."),
+]
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> Iterator[SettingsPanel]:
+    widget = SettingsPanel()
+    widget.set_theme(LIGHT)
+    widget.set_pairs(PAIRS)
+    qtbot.addWidget(widget)
+    widget.resize(300, 700)
+    widget.show()
+    yield widget
+    widget._timer.stop()
+
+
+def type_into(qtbot: QtBot, widget: QWidget, text: str) -> None:
+    widget.setFocus()
+    qtbot.keyClicks(widget, text)
+
+
+def test_every_setting_has_a_control(panel: SettingsPanel) -> None:
+    assert set(panel._fields) == {field.name for field in fields(Settings)}
+
+
+def test_settings_come_back_as_they_were_set(panel: SettingsPanel) -> None:
+    settings = Settings(
+        pair="custom",
+        target_path="/models/größe x.gguf",
+        draft_path="/models/draft",
+        device="cpu",
+        precision="int8",
+        drafter="ngram",
+        gamma=0,
+        temperature=0.123456,
+        top_k=40,
+        top_p=0.9,
+        min_p=0.05,
+        repetition_penalty=1.3,
+        presence_penalty=-0.5,
+        frequency_penalty=3.0,
+        seed=2**63 - 1,
+        max_new_tokens=100_000,
+        stop=("\n\n", "END", "a\\nb"),
+        system_prompt="Be brief.\nBe kind.",
+        theme="dark",
+        colouring=False,
+        font_points=14,
+    )
+    panel.set_settings(settings)
+    assert panel.settings() == settings
+
+
+def test_setting_settings_tells_nothing(panel: SettingsPanel, qtbot: QtBot) -> None:
+    with qtbot.assertNotEmitted(panel.changed, wait=400):
+        panel.set_settings(Settings(gamma=3, system_prompt="x", seed=4, stop=("a",)))
+
+
+def test_quick_changes_are_told_once(panel: SettingsPanel, qtbot: QtBot) -> None:
+    told: list[Settings] = []
+    panel.changed.connect(told.append)
+    for value in (1, 2, 3):
+        panel._fields["gamma"].control.setValue(value)
+    qtbot.waitUntil(lambda: bool(told))
+    assert [settings.gamma for settings in told] == [3]
+
+
+def test_a_change_that_is_taken_back_is_not_told(panel: SettingsPanel, qtbot: QtBot) -> None:
+    slider = panel._fields["gamma"].control
+    with qtbot.assertNotEmitted(panel.changed, wait=400):
+        slider.setValue(9)
+        slider.setValue(Settings().gamma)
+
+
+def test_load_tells_the_last_change_first(panel: SettingsPanel, qtbot: QtBot) -> None:
+    order: list[str] = []
+    panel.changed.connect(lambda settings: order.append(f"gamma {settings.gamma}"))
+    panel.loadClicked.connect(lambda: order.append("load"))
+    panel.set_reload_needed(True)
+    panel._fields["gamma"].control.setValue(7)
+    qtbot.mouseClick(panel._load, Qt.MouseButton.LeftButton)
+    assert order == ["gamma 7", "load"]
+
+
+def test_the_load_button_shows_only_when_it_is_needed(panel: SettingsPanel) -> None:
+    assert not panel._banner.isVisible()
+    panel.set_reload_needed(True)
+    assert panel._banner.isVisible()
+    assert panel._banner_text.text() == "The new pair is loaded when you press Load."
+    panel.set_busy_loading(True)
+    assert not panel._load.isEnabled()
+    assert not panel._fields["pair"].isEnabled()
+    panel.set_reload_needed(False)
+    assert panel._banner.isVisible()
+    panel.set_busy_loading(False)
+    assert not panel._banner.isVisible()
+    assert panel._fields["pair"].isEnabled()
+
+
+def test_a_refused_pair_is_greyed_out_with_its_reason(panel: SettingsPanel) -> None:
+    box = panel._fields["pair"].box
+    refused = box.model().item(1)
+    assert not refused.isEnabled()
+    assert refused.toolTip() == "Not downloaded yet: 1.9 GB."
+    assert box.model().item(0).isEnabled()
+
+
+def test_a_chosen_entry_that_is_refused_says_why(panel: SettingsPanel) -> None:
+    panel.set_settings(Settings(drafter="model"))
+    panel.set_drafters(
+        [
+            Choice("off", "Off"),
+            Choice("model", "Draft model", enabled=False, reason="This pair has no draft."),
+        ]
+    )
+    label = panel._fields["drafter"].findChild(QLabel)
+    assert isinstance(label, QLabel)
+    assert label.isVisible()
+    assert label.text() == "This pair has no draft."
+
+
+def test_a_precision_without_a_gpu_is_greyed_out_with_its_reason(panel: SettingsPanel) -> None:
+    panel.set_precisions(
+        [Choice("auto", "Automatic"), Choice("nf4", "nf4", enabled=False, reason="Needs a GPU.")]
+    )
+    box = panel._fields["precision"].box
+    assert not box.model().item(1).isEnabled()
+    assert box.model().item(1).toolTip() == "Needs a GPU."
+
+
+def test_a_value_that_is_not_offered_is_kept_and_shown(panel: SettingsPanel) -> None:
+    panel.set_settings(Settings(pair="gone"))
+    panel.set_pairs(PAIRS)
+    assert panel.settings().pair == "gone"
+    assert panel._fields["pair"].box.currentText() == "gone"
+
+
+def test_own_files_can_be_chosen_and_browsed(panel: SettingsPanel, qtbot: QtBot) -> None:
+    assert not panel._fields["target_path"].isVisible()
+    box: QComboBox = panel._fields["pair"].box
+    row = box.findText("Custom…")
+    box.setCurrentIndex(row)
+    box.activated.emit(row)
+    assert panel._fields["target_path"].isVisible()
+    asked: list[str] = []
+    panel.browseClicked.connect(asked.append)
+    for name in ("target_path", "draft_path"):
+        button = panel._fields[name].inputs[1]
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked == ["target", "draft"]
+
+
+def test_a_pasted_path_loses_blanks_and_quotes_around_it(panel: SettingsPanel) -> None:
+    field = panel._fields["target_path"]
+    field.control.setText('  "/my models/a b.gguf" ')
+    assert field.value() == "/my models/a b.gguf"
+
+
+def test_gamma_zero_says_that_it_is_plain_decoding(panel: SettingsPanel) -> None:
+    note = panel._fields["gamma"].findChild(QLabel)
+    assert isinstance(note, QLabel)
+    assert not note.isVisible()
+    panel._fields["gamma"].control.setValue(0)
+    assert note.isVisible()
+    assert "plain decoding" in note.text()
+
+
+def test_a_seed_takes_digits_only_and_stays_in_its_range(
+    panel: SettingsPanel, qtbot: QtBot
+) -> None:
+    edit = panel._fields["seed"].control
+    type_into(qtbot, edit, "12x-3")
+    assert panel.settings().seed == 123
+    edit.clear()
+    assert panel.settings().seed is None
+    type_into(qtbot, edit, "9" * 19)
+    assert panel.settings().seed == 2**63 - 1
+
+
+def test_the_dice_draw_a_seed_that_stays(panel: SettingsPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.changed):
+        qtbot.mouseClick(panel._fields["seed"].inputs[1], Qt.MouseButton.LeftButton)
+    assert panel.settings().seed is not None
+
+
+def test_typing_a_system_prompt_is_told_and_keeps_the_cursor(
+    panel: SettingsPanel, qtbot: QtBot
+) -> None:
+    edit = panel._fields["system_prompt"].control
+    with qtbot.waitSignal(panel.changed) as blocker:
+        type_into(qtbot, edit, "Be kind.")
+    assert blocker.args[0].system_prompt == "Be kind."
+    place = edit.textCursor().position()
+    panel.set_settings(blocker.args[0])
+    assert edit.textCursor().position() == place
+
+
+def test_reset_keeps_the_models_and_can_be_taken_back(panel: SettingsPanel, qtbot: QtBot) -> None:
+    mine = Settings(pair="custom", target_path="/a", gamma=9, system_prompt="Long work.", seed=5)
+    panel.set_settings(mine)
+    qtbot.mouseClick(panel._reset, Qt.MouseButton.LeftButton)
+    assert panel.settings() == Settings(pair="custom", target_path="/a")
+    qtbot.mouseClick(panel._reset, Qt.MouseButton.LeftButton)
+    assert panel.settings() == mine
+
+
+def wheel(widget: QWidget) -> QWheelEvent:
+    event = QWheelEvent(
+        QPointF(5, 5),
+        QPointF(widget.mapToGlobal(QPoint(5, 5))),
+        QPoint(0, 0),
+        QPoint(0, -120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(widget, event)
+    return event
+
+
+def test_the_wheel_over_a_control_without_focus_changes_nothing(panel: SettingsPanel) -> None:
+    QApplication.processEvents()
+    focus = panel.focusWidget()
+    if focus is not None:
+        focus.clearFocus()
+    before = panel.settings()
+    for field in panel._fields.values():
+        for widget in field.inputs:
+            event = wheel(widget)
+            assert not event.isAccepted()
+    assert panel.settings() == before
+
+
+def test_every_control_can_be_reached_by_the_keyboard_and_has_a_name(
+    panel: SettingsPanel,
+) -> None:
+    for name, field in panel._fields.items():
+        for widget in field.inputs:
+            assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, name
+            named = widget.accessibleName() or getattr(widget, "text", str)()
+            assert named, name
+            assert widget.toolTip(), name
+
+
+def test_every_label_belongs_to_a_control(panel: SettingsPanel) -> None:
+    labelled = {label.buddy() for label in panel.findChildren(QLabel) if label.buddy() is not None}
+    for name, field in panel._fields.items():
+        assert field.control in labelled or name == "colouring"
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_nothing_is_wider_than_a_panel_of_260_pixels(panel: SettingsPanel, theme: object) -> None:
+    panel.set_theme(theme)
+    panel.set_settings(Settings(pair="custom"))
+    panel.resize(260, 500)
+    QApplication.processEvents()
+    for slider in panel.findChildren(QSlider):
+        right = slider.mapTo(panel, QPoint(slider.width(), 0)).x()
+        assert right <= panel.width()
+    content = panel._sections[0].parentWidget()
+    assert content is not None
+    assert content.minimumSizeHint().width() <= 260
+
+
+def test_sections_fold(panel: SettingsPanel) -> None:
+    section = panel._sections[2]
+    assert panel._fields["temperature"].isVisible()
+    section.set_expanded(False)
+    assert not panel._fields["temperature"].isVisible()
+    assert panel.settings() == Settings()
