@@ -13,7 +13,7 @@ from core.cli.context import Context, EngineLike
 from core.cli.crash import explain
 from core.cli.exits import EXIT_DONE
 from core.cli.loading import load, progress_line
-from core.cli.options import Choices, choices_of, load_request_of
+from core.cli.options import Choices, choices_of, load_request_of, require_unicode
 from core.cli.reply import (
     LiveReply,
     Outcome,
@@ -232,6 +232,7 @@ class Chat:
         say(self._console, f"temperature {temperature:g}")
 
     def _system(self, text: str) -> None:
+        require_unicode(text)
         if text:
             self._choices = replace(self._choices, system="" if text == "-" else text)
         shown = self._choices.system
