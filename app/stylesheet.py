@@ -110,6 +110,7 @@ QMenu::item:selected { background: $hover; }
 QMenu::item:disabled { color: $muted; }
 QMenu::separator { height: 1px; background: $border; margin: 4px 6px; }
 QSplitter::handle { background: $border; }
+QLabel[heading="true"] { font-weight: bold; }
 QLabel[muted="true"] { color: $muted; }
 QLabel[warning="true"] { color: $warning; }
 QLabel[error="true"] { color: $error; }
@@ -119,8 +120,8 @@ QLabel[error="true"] { color: $error; }
 def stylesheet(theme: "Theme") -> str:
     """Return the style sheet of ``theme``.
 
-    Any button takes the properties ``primary``, ``danger`` or ``flat``; any label ``muted``,
-    ``warning`` or ``error``.
+    Any button takes the properties ``primary``, ``danger`` or ``flat``; any label ``heading``,
+    ``muted``, ``warning`` or ``error``.
     """
     return _SHEET.substitute(
         name=theme.name,

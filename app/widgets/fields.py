@@ -165,11 +165,10 @@ class TextField(Field):
         super().__init__(self.edit)
         self.edit.setTabChangesFocus(True)
         self.edit.setPlaceholderText(placeholder)
-        self._lines = lines
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.edit)
-        self.edit.setFixedHeight(self.edit.fontMetrics().lineSpacing() * lines + 16)
+        self.edit.setFixedHeight(self.edit.fontMetrics().lineSpacing() * lines + 20)
         self.edit.textChanged.connect(self.edited)
 
     def value(self) -> Any:

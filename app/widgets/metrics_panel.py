@@ -1,6 +1,6 @@
 """The live numbers of a reply: speed, acceptance, rounds, and what is in force."""
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -15,7 +15,6 @@ from app.qtmodels.series import RoundSeries
 from app.records import InForce
 from app.theme import Theme
 from app.widgets.acceptance_plot import AcceptancePlot
-from app.widgets.fonts import derived
 from app.widgets.formats import off_sentence
 from app.widgets.legend import Legend
 from app.widgets.metrics_numbers import MetricsNumbers
@@ -61,6 +60,7 @@ class MetricsPanel(QScrollArea):
         self.acceptance = AcceptancePlot()
         self.strip = RoundStrip()
         self._strip_title = QLabel("Rounds")
+        self._strip_title.setProperty("heading", True)
         self._draft_legend = Legend()
         self._time_legend = Legend()
         self.numbers = MetricsNumbers()
@@ -70,7 +70,6 @@ class MetricsPanel(QScrollArea):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._live = QWidget()
         self._build()
-        self._apply_fonts()
         self.set_in_force(InForce())
 
     def start_reply(self) -> None:
@@ -152,12 +151,6 @@ class MetricsPanel(QScrollArea):
         super().showEvent(event)
         self._repaint_if_needed()
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow a new font size."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange:
-            self._apply_fonts()
-
     def _repaint_if_needed(self) -> None:
         if self._dirty and self.isVisible():
             self._dirty = False
@@ -213,6 +206,3 @@ class MetricsPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Live numbers")
-
-    def _apply_fonts(self) -> None:
-        self._strip_title.setFont(derived(self.font(), 1.0, bold=True))

@@ -247,6 +247,7 @@ class Form(QWidget):
         label.setToolTip(row.help)
         self._labels[row.name] = label
         if row.above:
+            label.setContentsMargins(0, 4 if line else 0, 0, 0)
             self._grid.addWidget(label, line, 0, 1, 2)
         else:
             # Beside the first line of its field, which may have a detail below.
