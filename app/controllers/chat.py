@@ -66,8 +66,8 @@ class ChatController(QObject):
         self._length.fits.connect(self._fits)
         self._length.refused.connect(self._refused)
         self._leave_out: set[int] = set()
-        self._counter = PromptCounter(pump, self._request_to_count, self)
-        self._counter.counted.connect(self._show_count)
+        self.counter = PromptCounter(pump, self._request_to_count, self)
+        self.counter.counted.connect(self._show_count)
         models.changed.connect(self.refresh)
 
     @property
@@ -108,7 +108,7 @@ class ChatController(QObject):
         elif self._current is not None and self._current in self._leave_out:
             self._begin(text, leave_out_oldest=True)
         else:
-            self._counter.cancel()
+            self.counter.cancel()
             self._length.check(text, request, can_leave_out=bool(self._thread))
             self.refresh()
 
@@ -157,7 +157,12 @@ class ChatController(QObject):
 
     def text_edited(self) -> None:
         """Count the tokens of what would be sent, once the typing rests."""
-        self._counter.schedule()
+        self.counter.schedule()
+
+    def close(self) -> None:
+        """Store what the engine did not end; call after its thread was shut down."""
+        self.reply.close()
+        self.counter.cancel()
 
     def choose_notice(self, key: str) -> None:
         """Act on a button of the notice above the composer."""
@@ -194,8 +199,9 @@ class ChatController(QObject):
         except UserError as error:
             self._fail(error)
             return
-        self._counter.cancel()
+        self.counter.cancel()
         self._views.notices.dismiss()
+        self._views.transcript.set_error("", "")
         if len(before) == len(self._thread):
             self._thread.append(reply)
             self._views.transcript.add_message(reply)
@@ -251,7 +257,7 @@ class ChatController(QObject):
         else:
             self._views.composer.set_enabled_to_send(True, "")
         if self._models.ready and writing is None:
-            self._counter.schedule()
+            self.counter.schedule()
 
     def _shows(self, message_id: int) -> bool:
         return any(message.id == message_id for message in self._thread)

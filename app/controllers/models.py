@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
+from app.controllers.baseline import Baseline
 from app.controllers.fetching import FetchController
 from app.controllers.force import (
     drafter_choices,
@@ -16,7 +17,7 @@ from app.controllers.force import (
 from app.controllers.pairs import load_request_for, missing_models, pair_choices, pair_title
 from app.controllers.views import Header, Metrics, Notices, SettingsView, Status
 from app.engine.pump import EventPump
-from app.engine.work import Cancelled, Job, JobEvent, ListPrecisions, Load, PrecisionsListed
+from app.engine.work import Cancelled, Job, JobEvent, ListOptions, Load, OptionsListed
 from app.settings import Settings
 from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
@@ -25,8 +26,6 @@ from core.requests import GenerateRequest, LoadRequest, SpeculationParams
 
 RETRY_LOAD = "retry-load"
 DISMISS = "dismiss-model-notice"
-BASELINE_TOKENS = 16
-"""A plain reply shorter than this says nothing about the machine's speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +67,13 @@ class ModelController(QObject):
         self._request: LoadRequest | None = None
         self._pair = ""
         self._load_job: Job | None = None
-        self._precision_job: Job | None = None
+        self._options_job: Job | None = None
         self._device_asked = ""
         self._reason = "No model is loaded yet."
         self._broke_off = ""
         self._running: GenerateRequest | None = None
-        self._baselines: dict[LoadRequest, float] = {}
+        self._baseline = Baseline(pump, self)
+        self._baseline.changed.connect(self._baseline_changed)
         pump.eventsArrived.connect(self._on_events)
         fetch.fetched.connect(self._fetched)
         fetch.missing.connect(self._not_here)
@@ -83,12 +83,12 @@ class ModelController(QObject):
     @property
     def ready(self) -> bool:
         """Whether a reply can be asked for."""
-        return self._loaded is not None and self._load_job is None
+        return self._loaded is not None and self._load_job is None and not self._baseline.measuring
 
     @property
     def reason(self) -> str:
         """Why no reply can be asked for."""
-        return self._reason
+        return "The plain speed is being measured." if self._baseline.measuring else self._reason
 
     @property
     def loaded(self) -> Loaded | None:
@@ -108,7 +108,7 @@ class ModelController(QObject):
     @property
     def baseline(self) -> float | None:
         """Plain tokens/s measured with the loaded pair, or None."""
-        return self._baselines.get(self._request) if self._request is not None else None
+        return self._baseline.value
 
     def speculation(self, settings: Settings) -> SpeculationParams:
         """Return the speculation that the loaded pair can do of what was chosen."""
@@ -119,13 +119,14 @@ class ModelController(QObject):
     def start(self) -> None:
         """Show the choices, and load the last pair if it is here."""
         self._views.panel.set_pairs(pair_choices(self._library))
-        self._ask_precisions()
+        self._ask_options()
         self.load()
 
     def load(self) -> None:
         """Load the chosen pair, or offer to fetch what is missing of it."""
         if self._load_job is not None or self._running is not None or self._fetch.running:
             return
+        self._baseline.cancel()
         if missing_models(self._library, self._settings().pair):
             self._fetch.offer(self._settings().pair)
             return
@@ -143,6 +144,11 @@ class ModelController(QObject):
         self._views.status.set_progress(None, "Starting the engine")
         self.changed.emit()
 
+    def measure(self) -> None:
+        """Measure the speed of plain decoding on the loaded pair."""
+        if self.ready and self._running is None:
+            self._baseline.measure()
+
     def cancel_load(self) -> None:
         """Give up the load that is under way."""
         if self._load_job is not None:
@@ -151,7 +157,7 @@ class ModelController(QObject):
     def settings_changed(self) -> None:
         """Take over changed settings: what is in force, and whether a reload is needed."""
         if self._settings().device != self._device_asked:
-            self._ask_precisions()
+            self._ask_options()
         self._views.panel.set_reload_needed(self._reload_needed())
         self._show_in_force()
 
@@ -178,21 +184,18 @@ class ModelController(QObject):
     def reply_finished(self, event: Finished | Failed) -> None:
         """Note the end of the reply; a plain one gives the baseline."""
         request, self._running = self._running, None
-        metrics = event.metrics
-        plain = request is not None and metrics.proposed == 0
-        if plain and metrics.tokens >= BASELINE_TOKENS and self._request is not None:
-            if metrics.tokens_per_second is not None:
-                self._baselines[self._request] = metrics.tokens_per_second
-            self._views.metrics.set_baseline(self.baseline)
+        if request is not None:
+            self._baseline.note(request, event)
         self._views.panel.set_reload_needed(self._reload_needed())
 
     # -- events of the engine -------------------------------------------------------------------
 
     def _on_events(self, job_id: int, events: tuple[JobEvent, ...]) -> None:
-        if self._precision_job is not None and job_id == self._precision_job.id:
-            self._precision_job = None
-            if isinstance(events[-1], PrecisionsListed):
-                self._views.panel.set_precisions(list(events[-1].choices))
+        if self._options_job is not None and job_id == self._options_job.id:
+            self._options_job = None
+            if isinstance(events[-1], OptionsListed):
+                self._views.panel.set_devices(list(events[-1].devices))
+                self._views.panel.set_precisions(list(events[-1].precisions))
         elif self._load_job is not None and job_id == self._load_job.id:
             last = events[-1]
             if isinstance(last, LoadProgress):
@@ -201,9 +204,9 @@ class ModelController(QObject):
             else:
                 self._load_ended(last)
 
-    def _ask_precisions(self) -> None:
+    def _ask_options(self) -> None:
         self._device_asked = self._settings().device
-        self._precision_job = self._pump.submit(ListPrecisions(self._device_asked))
+        self._options_job = self._pump.submit(ListOptions(self._device_asked))
 
     def _load_ended(self, event: JobEvent) -> None:
         self._load_job = None
@@ -227,9 +230,18 @@ class ModelController(QObject):
         if loaded.memory_bytes is not None:
             self._views.status.set_memory(loaded.memory_bytes)
         self._views.panel.set_drafters(drafter_choices(loaded))
-        self._views.metrics.set_baseline(self.baseline)
+        if self._request is not None:
+            self._baseline.set_pair(self._request)
         if loaded.notices:
             self._views.notices.show_notice(" ".join(loaded.notices), ((DISMISS, "OK"),))
+
+    def _baseline_changed(self) -> None:
+        self._views.metrics.set_baseline(self.baseline)
+        if self._loaded is not None:
+            self._views.status.set_state(
+                "Measuring the plain speed" if self._baseline.measuring else "Ready"
+            )
+        self.changed.emit()
 
     def _refuse(
         self, sentence: str, actions: tuple[tuple[str, str], ...] = (), *, error: bool = True

@@ -55,34 +55,29 @@ class PreferencesController(QObject):
         return self._settings
 
     def take(self, settings: Settings) -> None:
-        """Take over what the panel says; what the panel does not know stays."""
-        mine = self._settings
-        self._apply(
-            replace(
-                settings,
-                theme=mine.theme,
-                colouring=mine.colouring,
-                font_points=mine.font_points,
-            )
-        )
+        """Take over what the panel says."""
+        if settings != self._settings:
+            self._settings = settings
+            self._timer.start()
+            self.changed.emit(settings)
 
     def choose_theme(self, mode: str) -> None:
         """Choose "system", "light" or "dark"."""
-        self._change(replace(self._settings, theme=mode))
+        self._change(replace(self._panel.settings(), theme=mode))
 
     def set_colouring(self, on: bool) -> None:
         """Switch the colours of the tokens on or off."""
-        self._change(replace(self._settings, colouring=on))
+        self._change(replace(self._panel.settings(), colouring=on))
 
     def set_font_points(self, points: int) -> None:
         """Set the size of the text of the chat; 0 follows the system."""
         if points:
             points = min(MAX_FONT_POINTS, max(MIN_FONT_POINTS, points))
-        self._change(replace(self._settings, font_points=points))
+        self._change(replace(self._panel.settings(), font_points=points))
 
     def change_paths(self, *, target: str | None = None, draft: str | None = None) -> None:
         """Set the person's own model files; None leaves one as it is."""
-        settings = replace(self._settings, pair="custom")
+        settings = replace(self._panel.settings(), pair="custom")
         if target is not None:
             settings = replace(settings, target_path=target)
         if draft is not None:
@@ -92,18 +87,13 @@ class PreferencesController(QObject):
     def flush(self) -> None:
         """Save now what waits to be saved."""
         self._timer.stop()
+        self._settings = self._panel.settings()
         try:
             self._saver.save(self._settings)
         except UserError as error:
             self._notices.show_notice(str(error), ((DISMISS, "OK"),), error=True)
 
     def _change(self, settings: Settings) -> None:
+        # The panel's unsent changes are in these settings, so none is lost.
         self._panel.set_settings(settings)
-        self._apply(settings)
-
-    def _apply(self, settings: Settings) -> None:
-        if settings == self._settings:
-            return
-        self._settings = settings
-        self._timer.start()
-        self.changed.emit(settings)
+        self.take(settings)

@@ -78,7 +78,7 @@ class ModelFetch(QObject):
         process, self._process = self._process, None
         if process is None:
             return
-        process.disconnect(self)
+        process.blockSignals(True)
         _interrupt(process)
         if not process.waitForFinished(STOP_TIMEOUT_MS):
             process.kill()

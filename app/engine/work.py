@@ -61,13 +61,13 @@ class Unload:
 
 
 @dataclass(frozen=True, slots=True)
-class ListPrecisions:
-    """Ask which number formats ``device`` can run; ends with PrecisionsListed or Failed."""
+class ListOptions:
+    """Ask what this machine and ``device`` can run; ends with OptionsListed or Failed."""
 
     device: str = "auto"
 
 
-Work = Load | Generate | CountTokens | Unload | ListPrecisions
+Work = Load | Generate | CountTokens | Unload | ListOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,11 @@ class Unloaded:
 
 
 @dataclass(frozen=True, slots=True)
-class PrecisionsListed:
-    """The number formats, with the reason beside each that cannot be had."""
+class OptionsListed:
+    """Devices and number formats, with the reason beside each that cannot be had."""
 
-    choices: tuple[Choice, ...]
+    devices: tuple[Choice, ...]
+    precisions: tuple[Choice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +96,14 @@ class Cancelled:
     """The job was given up before it had a result."""
 
 
-JobEvent = Event | TokensCounted | Unloaded | PrecisionsListed | Cancelled
+JobEvent = Event | TokensCounted | Unloaded | OptionsListed | Cancelled
 
 _TERMINAL: dict[type[object], tuple[type[object], ...]] = {
     Load: (Loaded, Cancelled, Failed),
     Generate: (Finished, Failed),
     CountTokens: (TokensCounted, Cancelled, Failed),
     Unload: (Unloaded, Cancelled, Failed),
-    ListPrecisions: (PrecisionsListed, Cancelled, Failed),
+    ListOptions: (OptionsListed, Cancelled, Failed),
 }
 
 

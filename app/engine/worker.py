@@ -21,15 +21,14 @@ from app.engine.work import (
     Generate,
     Job,
     JobEvent,
-    ListPrecisions,
+    ListOptions,
     Load,
-    PrecisionsListed,
+    OptionsListed,
     TokensCounted,
     Unload,
     Unloaded,
     Work,
 )
-from app.records import Choice
 from core.cancel import CancelToken
 from core.errors import Cancelled as CancelledError
 from core.errors import UserError
@@ -44,7 +43,7 @@ CLOSE_TIMEOUT_S = 5.0
 class EngineThread:
     """Owns the engine for life and runs one job at a time.
 
-    ``engine_factory`` and ``precision_options`` (of a device) are called on the thread, because
+    ``engine_factory`` and ``list_options`` (of a device) are called on the thread, because
     they import torch. ``submit`` and ``shutdown`` are called from one other thread; ``events`` is
     an unbounded deque that the other side must drain.
     """
@@ -52,11 +51,11 @@ class EngineThread:
     def __init__(
         self,
         engine_factory: Callable[[], EngineLike],
-        precision_options: Callable[[str], tuple[Choice, ...]] = lambda device: (),
+        list_options: Callable[[str], OptionsListed] = lambda device: OptionsListed((), ()),
     ) -> None:
         self.events: deque[tuple[int, JobEvent]] = deque()
         self._engine_factory = engine_factory
-        self._precision_options = precision_options
+        self._list_options = list_options
         self._engine: EngineLike | None = None
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._unfinished: dict[int, Job] = {}
@@ -138,8 +137,8 @@ class EngineThread:
         if job.cancel.cancelled:
             yield _given_up(work)
             return
-        if isinstance(work, ListPrecisions):
-            yield PrecisionsListed(self._precision_options(work.device))
+        if isinstance(work, ListOptions):
+            yield self._list_options(work.device)
             return
         engine = self._engine = self._engine or self._engine_factory()
         if isinstance(work, Load):

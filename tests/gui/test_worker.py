@@ -10,9 +10,9 @@ from app.engine.work import (
     Cancelled,
     CountTokens,
     Generate,
-    ListPrecisions,
+    ListOptions,
     Load,
-    PrecisionsListed,
+    OptionsListed,
     TokensCounted,
     Unload,
     Unloaded,
@@ -34,7 +34,8 @@ class Bench:
     def __init__(self, engine: FakeEngine) -> None:
         self.engine = engine
         self.thread = EngineThread(
-            lambda: engine, lambda device: (Choice("int8", device), Choice("nf4", "nf4"))
+            lambda: engine,
+            lambda device: OptionsListed((Choice(device, device),), (Choice("int8", "int8"),)),
         )
 
     def wait(self, job_id: int, *kinds: type) -> list[object]:
@@ -171,10 +172,10 @@ def test_tokens_are_counted_against_the_context(bench: Bench) -> None:
     assert counted == TokensCounted(5, 2048)
 
 
-def test_precisions_are_asked_on_the_thread(bench: Bench) -> None:
-    listed = bench.wait(bench.thread.submit(ListPrecisions("cpu")).id, PrecisionsListed)[-1]
-    assert [choice.value for choice in listed.choices] == ["int8", "nf4"]
-    assert listed.choices[0].title == "cpu"
+def test_what_the_machine_can_run_is_asked_on_the_thread(bench: Bench) -> None:
+    listed = bench.wait(bench.thread.submit(ListOptions("cpu")).id, OptionsListed)[-1]
+    assert listed.devices[0].value == "cpu"
+    assert listed.precisions[0].value == "int8"
 
 
 @pytest.mark.parametrize("where", ["load", "prefill", "round"])

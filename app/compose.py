@@ -1,0 +1,247 @@
+"""The composition root: builds every part once and wires their signals."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
+
+from app.controllers.chat import ChatController
+from app.controllers.commands import CommandsController
+from app.controllers.conversations import ConversationsController
+from app.controllers.fetching import FetchController
+from app.controllers.models import ModelController, ModelViews
+from app.controllers.preferences import PreferencesController, Saver
+from app.controllers.views import ChatViews
+from app.crash import CrashReport
+from app.engine.fetch import ModelFetch
+from app.engine.imports import quiet_imports
+from app.engine.pump import EventPump
+from app.engine.work import EngineLike, OptionsListed
+from app.engine.worker import EngineThread
+from app.records import Choice
+from app.settings import Settings
+from app.storage.conversations import ConversationStore
+from app.theme import Theme, ThemeController
+from app.widgets.dialogs import Dialogs, WindowDialogs
+from app.widgets.main_window import MainWindow
+from core.errors import UserError
+from core.hub.library import Library
+from core.requests import Device, Precision
+
+DISMISS = "dismiss"
+COPY_REPORT = "copy-report"
+_PRECISION_TITLES = {
+    Precision.AUTO: "Automatic",
+    Precision.FLOAT32: "float32",
+    Precision.BFLOAT16: "bfloat16",
+    Precision.INT8: "int8",
+    Precision.NF4: "nf4 (4 bit)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the window is built from; tests give a scripted engine and a temporary store."""
+
+    engine_factory: Callable[[], EngineLike]
+    list_options: Callable[[str], OptionsListed]
+    library: Library
+    store: ConversationStore
+    settings: Settings
+    saver: Saver
+    fetch: ModelFetch
+    dialogs: Dialogs | None = None
+    """None opens real dialogs over the window."""
+
+
+class Paceline(QObject):
+    """The running program: the window, its controllers and the engine's thread.
+
+    Built and used on the window thread. :meth:`start` shows nothing; the caller shows
+    :attr:`window`. :meth:`close` is called once, by the window's closing.
+    """
+
+    def __init__(self, parts: Parts, app: QApplication) -> None:
+        super().__init__()
+        self.window = window = MainWindow()
+        self.engine = EngineThread(parts.engine_factory, parts.list_options)
+        self.pump = EventPump(self.engine, self)
+        self.preferences = PreferencesController(
+            settings=parts.settings,
+            saver=parts.saver,
+            panel=window.settings,
+            notices=window.chat_bar,
+            parent=self,
+        )
+        self.theme = ThemeController(app, parent=self)
+        self.fetch = parts.fetch
+        self.models = ModelController(
+            library=parts.library,
+            pump=self.pump,
+            fetch=FetchController(
+                library=parts.library, fetch=parts.fetch, notices=window.model_bar, parent=self
+            ),
+            settings=lambda: self.preferences.settings,
+            views=ModelViews(
+                panel=window.settings,
+                metrics=window.metrics,
+                status=window.status,
+                header=window.header,
+                notices=window.model_bar,
+            ),
+            parent=self,
+        )
+        self.chat = ChatController(
+            store=parts.store,
+            pump=self.pump,
+            models=self.models,
+            settings=lambda: self.preferences.settings,
+            views=ChatViews(
+                transcript=window.transcript,
+                composer=window.composer,
+                metrics=window.metrics,
+                status=window.status,
+                notices=window.chat_bar,
+            ),
+            parent=self,
+        )
+        self.conversations = ConversationsController(
+            store=parts.store,
+            chat=self.chat,
+            view=window.conversations,
+            notices=window.chat_bar,
+            parent=self,
+        )
+        self.commands = CommandsController(
+            window=window,
+            chat=self.chat,
+            models=self.models,
+            preferences=self.preferences,
+            store=parts.store,
+            dialogs=parts.dialogs or WindowDialogs(window),
+            parent=self,
+        )
+        self.stopped_in_time = True
+        self._closed = False
+        self._report = ""
+        self._wire()
+
+    def start(self) -> None:
+        """Start the engine's thread, show the last chat and load the last pair."""
+        self.engine.start()
+        self._apply_settings(self.preferences.settings)
+        self.window.set_theme(self.theme.theme)
+        self.conversations.start()
+        self.models.start()
+
+    def show_notice(self, text: str, *, error: bool = False) -> None:
+        """Show a sentence above the composer until it is dismissed."""
+        self.window.chat_bar.show_notice(text, ((DISMISS, "OK"),), error=error)
+
+    def show_crash(self, report: CrashReport) -> None:
+        """Say that something went wrong, and offer the report where there is one."""
+        self._report = report.text
+        actions: tuple[tuple[str, str], ...] = ((DISMISS, "OK"),)
+        if report.is_bug:
+            actions = ((COPY_REPORT, "Copy the report"), *actions)
+        self.window.chat_bar.show_notice(report.sentence, actions, error=True)
+
+    def close(self) -> None:
+        """Cancel what runs, wait at most five seconds, store what was decided."""
+        if self._closed:
+            return
+        self._closed = True
+        self.window.hide()
+        self.preferences.flush()
+        self.fetch.close()
+        self.stopped_in_time = self.engine.shutdown()
+        self.pump.drain()
+        self.pump.stop()
+        self.chat.close()
+
+    def _wire(self) -> None:
+        window, chat = self.window, self.chat
+        window.closing.connect(self.close)
+        window.composer.submitted.connect(chat.send)
+        window.composer.stopClicked.connect(chat.reply.stop)
+        window.composer.textEdited.connect(lambda text: chat.text_edited())
+        window.transcript.regenerateClicked.connect(chat.regenerate)
+        window.transcript.versionClicked.connect(chat.choose_version)
+        window.transcript.copyClicked.connect(chat.copy)
+        window.transcript.promptChosen.connect(self._take_prompt)
+        window.chat_bar.actionChosen.connect(self._choose_notice)
+        window.model_bar.actionChosen.connect(self.models.choose_notice)
+        listing = window.conversations
+        listing.newClicked.connect(lambda: chat.open(None))
+        listing.selected.connect(self.conversations.select)
+        listing.renamed.connect(self.conversations.rename)
+        listing.deleted.connect(chat.delete)
+        listing.searched.connect(self.conversations.search)
+        window.settings.changed.connect(self.preferences.take)
+        window.settings.loadClicked.connect(self.models.load)
+        self.preferences.changed.connect(self._apply_settings)
+        self.theme.changed.connect(self._apply_theme)
+        window.legend.toggled.connect(self.preferences.set_colouring)
+
+    def _take_prompt(self, prompt: str) -> None:
+        # Into the composer first, so that it stays where it cannot be sent yet.
+        self.window.composer.set_text(prompt)
+        self.chat.send(prompt)
+
+    def _choose_notice(self, key: str) -> None:
+        if key == COPY_REPORT:
+            QApplication.clipboard().setText(self._report)
+        self.chat.choose_notice(key)
+
+    def _apply_settings(self, settings: Settings) -> None:
+        self.theme.set_mode(settings.theme)
+        self.window.commands.themes[self.theme.mode].setChecked(True)
+        self.window.commands.colouring.setChecked(settings.colouring)
+        self.window.legend.set_on(settings.colouring)
+        self.window.transcript.set_colouring(settings.colouring)
+        self.window.set_font_points(settings.font_points)
+        self.models.settings_changed()
+
+    def _apply_theme(self, theme: Theme) -> None:
+        self.window.set_theme(theme)
+
+
+def real_engine(prepared_dir: Path) -> Callable[[], EngineLike]:
+    """Return what makes the engine; it is called on the engine's thread and imports torch."""
+
+    def make() -> EngineLike:
+        with quiet_imports():
+            from core.engine import Engine
+        return Engine(prepared_dir=prepared_dir)
+
+    return make
+
+
+def real_options(device: str) -> OptionsListed:
+    """Return what this machine and ``device`` can run; called on the engine's thread."""
+    with quiet_imports():
+        from core.models.precision import choose_device, precision_options
+    try:
+        choose_device(Device.CUDA)
+        no_gpu = ""
+    except UserError as error:
+        no_gpu = error.message
+    devices = (
+        Choice(Device.AUTO, "Automatic"),
+        Choice(Device.CPU, "CPU"),
+        Choice(Device.CUDA, "NVIDIA GPU", enabled=not no_gpu, reason=no_gpu),
+    )
+    # A device that was chosen on another machine must not keep the precisions from being listed.
+    known = Device.CPU if no_gpu else device
+    precisions = tuple(
+        Choice(
+            option.precision,
+            _PRECISION_TITLES[option.precision],
+            enabled=option.available,
+            reason=option.reason,
+        )
+        for option in precision_options(known)
+    )
+    return OptionsListed(devices, precisions)

@@ -1,0 +1,89 @@
+"""The speed of plain decoding on the loaded pair, to compare drafting with."""
+
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, Signal
+
+from app.engine.pump import EventPump
+from app.engine.work import Generate, Job, JobEvent
+from core.events import Failed, Finished
+from core.requests import DrafterKind, GenerateRequest, LoadRequest, SamplingParams
+
+MEASURED_TOKENS = 64
+ENOUGH_TOKENS = 16
+"""A plain reply shorter than this says nothing about the machine's speed."""
+_PROMPT = "Explain in a few paragraphs how a bicycle stays upright."
+
+
+class Baseline(QObject):
+    """Remembers plain tokens/s for each pair and precision, and measures them when asked.
+
+    ``changed`` follows a new value, and the beginning and end of a measurement. Lives on the
+    window thread.
+    """
+
+    changed = Signal()
+
+    def __init__(self, pump: EventPump, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pump = pump
+        self._values: dict[LoadRequest, float] = {}
+        self._pair: LoadRequest | None = None
+        self._last: GenerateRequest | None = None
+        self._job: Job | None = None
+        pump.eventsArrived.connect(self._on_events)
+
+    @property
+    def value(self) -> float | None:
+        """Plain tokens/s with the loaded pair, or None while unknown."""
+        return self._values.get(self._pair) if self._pair is not None else None
+
+    @property
+    def measuring(self) -> bool:
+        """Whether a measurement runs."""
+        return self._job is not None
+
+    def set_pair(self, pair: LoadRequest) -> None:
+        """Say what is loaded now."""
+        self._pair = pair
+        self.changed.emit()
+
+    def note(self, request: GenerateRequest, event: Finished | Failed) -> None:
+        """Learn from a reply: a plain one that is long enough gives the speed."""
+        self._last = request
+        metrics = event.metrics
+        enough = metrics.tokens >= ENOUGH_TOKENS and metrics.proposed == 0
+        if enough and metrics.tokens_per_second is not None and self._pair is not None:
+            self._values[self._pair] = metrics.tokens_per_second
+            self.changed.emit()
+
+    def measure(self) -> None:
+        """Answer the last prompt again without drafting; nothing of it is shown or stored."""
+        if self._job is not None or self._pair is None:
+            return
+        request = self._last or GenerateRequest(
+            messages=(("user", _PROMPT),), sampling=SamplingParams(temperature=0.0)
+        )
+        plain = replace(request.speculation, drafter=DrafterKind.OFF)
+        self._job = self._pump.submit(
+            Generate(
+                replace(request, speculation=plain, max_new_tokens=MEASURED_TOKENS, stop=()),
+                leave_out_oldest=True,
+            )
+        )
+        self.changed.emit()
+
+    def cancel(self) -> None:
+        """Give up a measurement."""
+        if self._job is not None:
+            self._job.cancel.cancel()
+
+    def _on_events(self, job_id: int, events: tuple[JobEvent, ...]) -> None:
+        if self._job is None or job_id != self._job.id:
+            return
+        last = events[-1]
+        if isinstance(last, Finished | Failed):
+            work, self._job = self._job.work, None
+            if isinstance(work, Generate):
+                self.note(self._last or work.request, last)
+            self.changed.emit()

@@ -1,0 +1,115 @@
+"""What the menus and their shortcuts do."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QUrl
+from PySide6.QtGui import QDesktopServices
+
+from app.controllers.chat import ChatController
+from app.controllers.models import ModelController
+from app.controllers.preferences import PreferencesController
+from app.storage.conversations import ConversationStore
+from app.storage.export import export_json, export_markdown
+from app.widgets.dialogs import Dialogs
+from app.widgets.main_window import MainWindow
+from core.errors import UserError
+from paceline import __version__
+
+DISMISS = "dismiss"
+_ABOUT = """Paceline {version}
+
+A desktop chat for local language models in which a small drafter runs ahead and the target \
+verifies. Every token shows where it came from.
+
+Apache License 2.0. Nothing you write leaves this computer."""
+_UNSAFE = '<>:"/\\|?*'
+
+
+class CommandsController(QObject):
+    """Connects the window's commands. Lives on the window thread."""
+
+    def __init__(
+        self,
+        *,
+        window: MainWindow,
+        chat: ChatController,
+        models: ModelController,
+        preferences: PreferencesController,
+        store: ConversationStore,
+        dialogs: Dialogs,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._chat = chat
+        self._preferences = preferences
+        self._store = store
+        self._dialogs = dialogs
+        commands = window.commands
+        commands.new_chat.triggered.connect(lambda: chat.open(None))
+        commands.stop.triggered.connect(chat.reply.stop)
+        commands.regenerate.triggered.connect(lambda: chat.regenerate())
+        commands.export_markdown.triggered.connect(self._export_markdown)
+        commands.export_json.triggered.connect(self._export_json)
+        commands.load.triggered.connect(models.load)
+        commands.cancel_load.triggered.connect(models.cancel_load)
+        commands.measure.triggered.connect(models.measure)
+        commands.colouring.toggled.connect(preferences.set_colouring)
+        commands.larger.triggered.connect(lambda: self._resize_text(1))
+        commands.smaller.triggered.connect(lambda: self._resize_text(-1))
+        commands.default_size.triggered.connect(lambda: preferences.set_font_points(0))
+        commands.shortcuts.triggered.connect(lambda: dialogs.show_keys(commands.listed()))
+        commands.about.triggered.connect(
+            lambda: dialogs.show_text("About Paceline", _ABOUT.format(version=__version__))
+        )
+        for mode, action in commands.themes.items():
+            action.triggered.connect(lambda _checked, mode=mode: preferences.choose_theme(mode))
+        window.settings.browseClicked.connect(self._browse)
+        window.transcript.linkActivated.connect(_open_link)
+
+    def _export_markdown(self) -> None:
+        self._export("Export as Markdown", ".md", "Markdown (*.md)", export_markdown)
+
+    def _export_json(self) -> None:
+        self._export("Export as JSON", ".json", "JSON (*.json)", export_json)
+
+    def _export(
+        self,
+        title: str,
+        suffix: str,
+        kinds: str,
+        write: Callable[[ConversationStore, int, Path], None],
+    ) -> None:
+        current = self._chat.current
+        if current is None:
+            self._say("There is no chat to export yet.")
+            return
+        try:
+            name = "".join("_" if c in _UNSAFE else c for c in self._store.get(current).title)
+            path = self._dialogs.ask_save(title, f"{name}{suffix}", kinds)
+            if path is None:
+                return
+            write(self._store, current, path if path.suffix else path.with_suffix(suffix))
+        except UserError as error:
+            self._say(str(error), error=True)
+            return
+        self._window.status.set_state("Exported")
+
+    def _browse(self, which: str) -> None:
+        path = self._dialogs.ask_model(f"Choose the {which} model")
+        if path is not None and which == "target":
+            self._preferences.change_paths(target=str(path))
+        elif path is not None:
+            self._preferences.change_paths(draft=str(path))
+
+    def _resize_text(self, step: int) -> None:
+        now = self._preferences.settings.font_points or self._window.font().pointSize()
+        self._preferences.set_font_points(now + step)
+
+    def _say(self, sentence: str, *, error: bool = False) -> None:
+        self._window.chat_bar.show_notice(sentence, ((DISMISS, "OK"),), error=error)
+
+
+def _open_link(address: str) -> None:
+    QDesktopServices.openUrl(QUrl(address))

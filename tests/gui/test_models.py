@@ -1,0 +1,183 @@
+"""Loading, failing to load, fetching, and what is in force, from the window's side."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.settings import Settings
+from core.errors import UserError
+from core.events import DrafterOption
+from tests.helpers.fake_engine import FakeEngine, Gate, make_round
+from tests.helpers.window import Bench
+
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def make_bench(qtbot: QtBot, tmp_path: Path) -> Iterator[MakeBench]:
+    made: list[Bench] = []
+
+    def make(engine: FakeEngine | None = None, **options: object) -> Bench:
+        bench = Bench(qtbot, tmp_path, engine, **options)
+        made.append(bench)
+        return bench
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+def fetching(*lines: str, code: int = 0) -> Callable[[str], list[str]]:
+    script = "\n".join([*(f"print({line!r}, flush=True)" for line in lines), f"exit({code})"])
+    return lambda name: [sys.executable, "-c", script]
+
+
+def test_the_last_pair_is_loaded_at_the_start(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    assert bench.engine.load_requests[0].target.endswith("model.gguf")
+    assert "CPU int8" in bench.window.header.text()
+
+
+def test_while_the_model_loads_the_text_is_kept_and_the_reason_is_said(
+    make_bench: MakeBench,
+) -> None:
+    engine = FakeEngine(load_gate=Gate(open_=False))
+    bench = make_bench(engine, load=False)
+    bench.until(engine.load_gate.reached.is_set)
+    bench.send("Hello")
+    assert bench.window.composer.text() == "Hello"
+    assert bench.app.models.reason == "The model is loading."
+    engine.load_gate.open()
+    bench.until(lambda: bench.app.models.ready)
+
+
+def test_a_load_that_fails_says_what_to_do_and_can_be_tried_again(make_bench: MakeBench) -> None:
+    engine = FakeEngine(load_error=UserError("The file is damaged.", "Fetch it again."))
+    bench = make_bench(engine, load=False)
+    bench.until(lambda: bench.window.model_bar.text())
+    assert bench.window.model_bar.text() == "The file is damaged. Fetch it again."
+    assert not bench.app.models.ready
+    engine.load_error = None
+    bench.window.model_bar.press("retry-load")
+    bench.until(lambda: bench.app.models.ready)
+    assert bench.window.model_bar.text() == ""
+
+
+def test_a_load_that_crashes_shows_no_traceback(make_bench: MakeBench) -> None:
+    bench = make_bench(FakeEngine(load_error=KeyError("rope_theta")), load=False)
+    bench.until(lambda: bench.window.model_bar.text())
+    assert "rope_theta" not in bench.window.model_bar.text()
+
+
+def test_a_load_can_be_given_up(make_bench: MakeBench) -> None:
+    engine = FakeEngine(load_gate=Gate(open_=False))
+    bench = make_bench(engine, load=False)
+    bench.until(engine.load_gate.reached.is_set)
+    bench.window.commands.cancel_load.trigger()
+    bench.until(lambda: "cancelled" in bench.window.model_bar.text())
+    assert bench.window.model_bar.actions_shown() == ["retry-load"]
+
+
+def test_a_path_that_does_not_exist_leaves_the_loaded_pair_alone(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    bench.app.preferences.change_paths(target=str(bench.folder / "missing.gguf"))
+    bench.window.settings.loadClicked.emit()
+    assert "missing.gguf" in bench.window.model_bar.text()
+    assert bench.app.models.ready
+    assert len(bench.engine.load_requests) == 1
+
+
+def test_a_draft_that_was_dropped_is_said_with_its_reason(make_bench: MakeBench) -> None:
+    bench = make_bench(FakeEngine(notices=("The draft did not fit into memory.",)))
+    assert bench.window.model_bar.text() == "The draft did not fit into memory."
+
+
+def test_a_drafter_that_the_pair_lacks_is_off_and_the_next_reply_is_plain(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    model = tmp_path / "model.gguf"
+    bench = make_bench(settings=Settings(pair="custom", target_path=str(model), drafter="model"))
+    bench.send_and_wait()
+    assert bench.engine.requests[-1].speculation.drafter == "off"
+    said = [label.text() for label in bench.window.status.findChildren(QLabel)]
+    assert any("This pair has no draft model" in text for text in said)
+
+
+def test_changing_the_precision_asks_for_a_reload_and_loading_does_it(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    changed = bench.app.preferences.settings
+    bench.window.settings.changed.emit(type(changed)(**{**_plain(changed), "precision": "float32"}))
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: len(bench.engine.load_requests) == 2)
+    assert bench.engine.load_requests[1].precision == "float32"
+    bench.until(lambda: bench.app.models.ready)
+
+
+def test_a_plain_reply_gives_the_baseline_and_the_next_its_speed_up(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    changed = bench.app.preferences.settings
+    plain = type(changed)(**{**_plain(changed), "drafter": "off"})
+    bench.window.settings.changed.emit(plain)
+    bench.engine.rounds = tuple(make_round(i, [f"w{i} "], gamma=0, accepted=0) for i in range(20))
+    assert "speed_up" not in bench.send_and_wait().metrics
+    assert bench.app.models.baseline == pytest.approx(50.0)
+    bench.window.settings.changed.emit(changed)
+    bench.engine.rounds = tuple(make_round(i, ["a ", "b "]) for i in range(20))
+    assert bench.send_and_wait("Again").metrics["speed_up"] == pytest.approx(2.0)
+
+
+def test_a_missing_model_is_offered_fetched_and_loaded(make_bench: MakeBench) -> None:
+    progress = (
+        '{"event": "download_progress", "model_id": "smollm2-135m", "stage": "fetching",'
+        ' "done_bytes": 40, "total_bytes": 100, "bytes_per_second": 10.0}'
+    )
+    bench = make_bench(
+        settings=Settings(),
+        fetch_command=fetching(progress, '{"event": "failed", "message": "No network."}', code=1),
+        load=False,
+    )
+    assert "is not on this computer yet" in bench.window.model_bar.text()
+    assert not bench.app.models.ready
+    bench.window.model_bar.press("fetch-model")
+    bench.until(lambda: bench.window.model_bar.text() == "No network.")
+    assert bench.window.model_bar.actions_shown() == ["fetch-model", "not-now"]
+
+
+def test_a_fetch_can_be_stopped_and_is_offered_again(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        settings=Settings(),
+        fetch_command=lambda name: [sys.executable, "-c", "import time; time.sleep(60)"],
+        load=False,
+    )
+    bench.window.model_bar.press("fetch-model")
+    bench.until(lambda: bench.app.fetch.running)
+    bench.window.model_bar.press("stop-fetch")
+    bench.until(lambda: bench.window.model_bar.actions_shown() == ["fetch-model"])
+
+
+def test_a_fetch_program_that_is_missing_is_said_in_words(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        settings=Settings(), fetch_command=lambda name: ["/no/such/program"], load=False
+    )
+    bench.window.model_bar.press("fetch-model")
+    bench.until(lambda: "could not be started" in bench.window.model_bar.text())
+
+
+def test_drafters_of_the_pair_are_offered_with_reasons(make_bench: MakeBench) -> None:
+    engine = FakeEngine(
+        drafters=(DrafterOption(kind="model", available=False, reason="Vocabularies differ."),)
+    )
+    bench = make_bench(engine)
+    assert bench.app.models.loaded.drafters[0].reason == "Vocabularies differ."
+
+
+def _plain(settings: Settings) -> dict[str, object]:
+    return {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
