@@ -217,7 +217,7 @@ def _window(name: str) -> Check:
 
 def _data_folder(name: str) -> Check:
     folder = data_root()
-    existing = next(path for path in (folder, *folder.parents) if path.is_dir())
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     free_bytes = shutil.disk_usage(existing).free
     detail = f"{folder}, {format_bytes(free_bytes)} free"
     try:
