@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from core.cancel import CancelToken
 from core.cli.context import Context
 from core.cli.exits import EXIT_DONE, EXIT_INTERRUPTED
+from core.cli.interrupts import interrupt_cancels
 from core.cli.loading import load, progress_line
 from core.cli.options import choices_of, load_request_of
 from core.cli.reply import (
@@ -15,7 +16,6 @@ from core.cli.reply import (
     ReplyView,
     TerminalReply,
     failure_of,
-    interrupt_cancels,
     receive,
     say_notices,
 )
@@ -82,7 +82,7 @@ def _answer_json(args: argparse.Namespace, context: Context, text: str) -> int:
         engine, loaded = load(context, load_request_of(args), emit)
         emit(loaded)
         cancel = CancelToken()
-        with interrupt_cancels(cancel):
+        with interrupt_cancels(cancel, even_if_ignored=True):
             last = _emit_all(engine.generate(request, cancel), emit)
     except UserError as error:
         emit(Failed(kind="user", message=str(error)))

@@ -4,7 +4,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from rich.table import Table
 from core.cancel import CancelToken
 from core.cli.context import Context
 from core.cli.exits import EXIT_DONE, EXIT_USER
+from core.cli.interrupts import interrupt_cancels
 from core.cli.options import open_library
-from core.cli.reply import interrupt_cancels
 from core.cli.style import can_redraw, make_console, sentence
 from core.errors import Cancelled, UserError
 from core.hub.catalog import CatalogModel
@@ -109,7 +109,7 @@ def _get(args: argparse.Namespace, context: Context, library: Library) -> int:
     with _terminal_event(args, context, "download"):
         models = library.catalog.members(args.id)
         cancel = CancelToken()
-        with interrupt_cancels(cancel), _progress(args, context, "download_progress") as show:
+        with _stoppable(args, cancel), _progress(args, context, "download_progress") as show:
             paths = [_fetch(context, model, library, show, cancel) for model in models]
         found = [
             {"id": model.id, "path": str(path)} for model, path in zip(models, paths, strict=True)
@@ -138,7 +138,7 @@ def _check(args: argparse.Namespace, context: Context, library: Library) -> int:
         models = library.catalog.members(args.id)
         cancel = CancelToken()
         verdicts: list[tuple[CatalogModel, bool]] = []
-        with interrupt_cancels(cancel), _progress(args, context, "check_progress") as show:
+        with _stoppable(args, cancel), _progress(args, context, "check_progress") as show:
             for model in models:
 
                 def on_bytes(done_bytes: int, model: CatalogModel = model) -> None:
@@ -190,6 +190,11 @@ def _confirmed(args: argparse.Namespace, context: Context, models: list[CatalogM
     return context.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def _stoppable(args: argparse.Namespace, cancel: CancelToken) -> AbstractContextManager[None]:
+    # A program that reads the JSON stops the work by a signal, whatever it was started from.
+    return interrupt_cancels(cancel, even_if_ignored=args.json)
+
+
 @contextmanager
 def _terminal_event(args: argparse.Namespace, context: Context, work: str) -> Iterator[None]:
     """With --json, see that the lines end with one that says how it went."""
@@ -202,6 +207,12 @@ def _terminal_event(args: argparse.Namespace, context: Context, work: str) -> It
     except (Cancelled, KeyboardInterrupt):
         if args.json:
             _emit(context, f"{work}_cancelled")
+        raise
+    except OSError:
+        raise  # writing itself may be what failed
+    except Exception as error:
+        if args.json:
+            _emit(context, "failed", kind="bug", message=f"{type(error).__name__}: {error}")
         raise
 
 

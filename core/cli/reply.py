@@ -1,11 +1,8 @@
 """One reply from the engine to a terminal or a pipe."""
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Protocol, Self, TextIO
 
 from rich.cells import chop_cells
@@ -16,6 +13,7 @@ from rich.text import Text
 from core.cancel import CancelToken
 from core.cli.context import EngineLike
 from core.cli.crash import BugReport
+from core.cli.interrupts import interrupt_cancels
 from core.cli.style import ORIGIN_STYLES, harmless, say, speed
 from core.cli.tty import echo_off
 from core.errors import UserError
@@ -101,29 +99,6 @@ def failure_of(event: Failed) -> UserError | BugReport:
     if event.kind == "user":
         return UserError(event.message)
     return BugReport(event.message, event.detail)
-
-
-@contextmanager
-def interrupt_cancels(cancel: CancelToken) -> Iterator[None]:
-    """Let Ctrl+C cancel the work inside; the second one raises KeyboardInterrupt.
-
-    Outside the main thread, or where the interrupt is ignored, nothing changes.
-    """
-    previous = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or previous is signal.SIG_IGN:
-        yield
-        return
-
-    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
-        if cancel.cancelled:
-            raise KeyboardInterrupt
-        cancel.cancel()
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 class PlainReply:

@@ -131,12 +131,14 @@ def test_a_model_that_is_not_here_says_how_to_get_it() -> None:
 def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(model_path: str) -> None:
     command = CommandLine(engine=FakeEngine(load_error=BugError("the cache is out of step")))
     assert command.run("ask", "Hi", "--target", model_path) == 70
-    log = data_root() / "logs" / "paceline-faults.log"
+    log = data_root() / "logs" / "faults.log"
     last = command.complaint.splitlines()[-1]
     assert "the cache is out of step" in last
     assert str(log) in last
     assert "Traceback" not in command.complaint
     assert "Traceback" in log.read_text(encoding="utf-8")
+    if os.name == "posix":
+        assert log.stat().st_mode & 0o077 == 0
 
 
 def test_debug_shows_the_traceback_of_a_fault(model_path: str) -> None:

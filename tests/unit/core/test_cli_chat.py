@@ -229,7 +229,7 @@ def test_a_fault_is_one_line_with_the_log_and_the_chat_goes_on(model: tuple[str,
     command = chat("One", "Two", engine=engine)
     assert command.run("chat", *model) == 0
     assert "The engine failed." in command.complaint
-    assert "paceline-faults.log" in command.complaint
+    assert "faults.log" in command.complaint
     assert "Traceback" not in command.complaint
     assert engine.requests[1].messages == (("user", "Two"),)
 

@@ -158,6 +158,37 @@ def test_a_failed_transfer_says_what_to_do(options: tuple[str, ...]) -> None:
         assert last["message"] == "There is no network. Connect and try again."
 
 
+def test_a_fault_during_a_transfer_ends_the_json_with_failed() -> None:
+    def broken(
+        model: CatalogModel, library: Library, on_progress: OnProgress, cancel: CancelToken
+    ) -> Path:
+        raise RuntimeError("out of step")
+
+    command = CommandLine(download=broken)
+    assert command.run("models", "get", MODEL, "--json") == 70
+    assert [(event["event"], event["kind"]) for event in command.events()] == [("failed", "bug")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_stops_a_transfer_by_a_signal_even_where_it_was_ignored(
+    number: signal.Signals,
+) -> None:
+    def stopped(
+        model: CatalogModel, library: Library, on_progress: OnProgress, cancel: CancelToken
+    ) -> Path:
+        signal.raise_signal(number)
+        assert cancel.cancelled
+        raise Cancelled
+
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        command = CommandLine(download=stopped)
+        assert command.run("models", "get", MODEL, "--json") == 130
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
 @pytest.mark.parametrize("action", ["get", "check", "remove"])
 def test_an_unknown_name_lists_the_known_ones(action: str) -> None:
     command = CommandLine()
