@@ -16,11 +16,13 @@ from core.cancel import CancelToken
 from core.errors import UserError
 from core.hub.catalog import Catalog, CatalogModel, load_catalog
 from core.hub.files import explain_write_error, read_json, sha256_of, write_json
+from core.models.prepared import remove_copies_of
 
 logger = logging.getLogger(__name__)
 
 CARD_NAME = "card.json"
 PARTS_NAME = "parts"
+PREPARED_NAME = "prepared"
 _SCAN_DEPTH = 3
 
 
@@ -130,14 +132,17 @@ class Library:
                 f"The model {model.title} is not on this computer.",
                 f"Fetch it with: paceline models get {model_id}",
             )
-        right = (
-            path.stat().st_size == model.size_bytes
-            and sha256_of(path, on_bytes, cancel) == model.sha256
-        )
-        if right:
-            self.mark_ready(model)
-        else:
-            (path.parent / CARD_NAME).unlink(missing_ok=True)
+        try:
+            right = (
+                path.stat().st_size == model.size_bytes
+                and sha256_of(path, on_bytes, cancel) == model.sha256
+            )
+            if right:
+                self.mark_ready(model)
+            else:
+                (path.parent / CARD_NAME).unlink(missing_ok=True)
+        except OSError as error:
+            raise explain_write_error(error, path.parent) from error
         return right
 
     def mark_ready(self, model: CatalogModel) -> None:
@@ -153,7 +158,7 @@ class Library:
         write_json(path.parent / CARD_NAME, card)
 
     def remove(self, model_id: str) -> None:
-        """Delete a model and whatever was fetched of it.
+        """Delete a model, whatever was fetched of it and what was prepared from it.
 
         Raises UserError when it is being fetched right now or cannot be deleted.
         """
@@ -163,6 +168,8 @@ class Library:
         with self.locked(model_id):
             # The card goes first: a removal cut short must not look like a whole model.
             try:
+                path = folder / self.catalog.model(model_id).file
+                remove_copies_of(path, self.models_dir.parent / PREPARED_NAME)
                 (folder / CARD_NAME).unlink(missing_ok=True)
                 shutil.rmtree(folder)
             except OSError as error:

@@ -1,5 +1,6 @@
 """Fetching one Python package's wheel, without ever installing or importing it."""
 
+import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -23,7 +24,8 @@ INCOMING_PREFIX = "incoming-"
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _POLL_S = 0.2
 _STOP_S = 5.0
-_TIMEOUT_S = 30
+_RAW_SINCE = (24, 1)
+"""The release of pip that learned to report progress in lines."""
 
 
 class PackageFetcher(Protocol):
@@ -84,7 +86,7 @@ def _run_pip(
     # A source archive would be built, that is, its code would be run: wheels only.
     command += ["--no-deps", "--only-binary", ":all:", "--dest", str(incoming)]
     command += ["--no-input", "--no-cache-dir", "--disable-pip-version-check"]
-    command += ["--progress-bar", "raw", "--timeout", str(_TIMEOUT_S)]
+    command += ["--progress-bar", "raw" if _speaks_raw() else "off"]
     # pip writes to its temporary folder first; the default one may be small.
     environment = {**os.environ, "TMPDIR": str(incoming), "PYTHONUNBUFFERED": "1"}
     environment |= {"TEMP": str(incoming), "TMP": str(incoming)}
@@ -104,6 +106,11 @@ def _run_pip(
         return process.wait() == 0
     finally:
         _stop(process)
+
+
+def _speaks_raw() -> bool:
+    numbers = re.findall(r"\d+", importlib.metadata.version("pip"))
+    return tuple(int(number) for number in numbers[:2]) >= _RAW_SINCE
 
 
 def _follow(

@@ -99,7 +99,7 @@ class PreparedCopy:
                 raise
         finally:
             shutil.rmtree(building, ignore_errors=True)
-        self._remove_outdated()
+        remove_copies_of(self._source.path, self._dir, keep_fingerprint=self._fingerprint)
 
     def _card(self, files: dict[str, int]) -> dict[str, Any]:
         stat = self._source.path.stat()
@@ -119,15 +119,18 @@ class PreparedCopy:
             if not owner.isdigit() or not psutil.pid_exists(int(owner)):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _remove_outdated(self) -> None:
-        source = str(self._source.path.absolute())
-        for path in self._dir.iterdir():
-            card = read_json(path / _CARD)
-            if card is None or card.get("source") != source:
-                continue
-            if card.get("fingerprint") != self._fingerprint:
-                logger.info("removing the prepared copy of an older file")
-                shutil.rmtree(path, ignore_errors=True)
+
+def remove_copies_of(source: Path, prepared_dir: Path, keep_fingerprint: str = "") -> None:
+    """Delete the copies made from the file at a path, but not those of the fingerprint to keep."""
+    if not prepared_dir.is_dir():
+        return
+    for path in prepared_dir.iterdir():
+        card = read_json(path / _CARD)
+        if card is None or card.get("source") != str(source.absolute()):
+            continue
+        if card.get("fingerprint") != keep_fingerprint:
+            logger.info("removing a prepared copy")
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _flushed_size(path: Path) -> int:

@@ -9,8 +9,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from tests.helpers.tiny import tiny_llama
 from tests.helpers.tiny_tokenizers import byte_level
 
-GGUF_VOCAB = 259
-"""The 256 bytes and three special tokens: nothing was merged, so that any build gives the same."""
+_UNMERGED = 259
+"""The 256 bytes and three special tokens."""
 
 
 def save_folder(
@@ -36,7 +36,7 @@ def write_gguf(
     leave_out: tuple[str, ...] = (),
     vocabulary: bool = True,
 ) -> Path:
-    """Write a tiny random GGUF model in float32 with its vocabulary; ``leave_out`` names tensors."""
+    """Write a tiny random GGUF model in float32, without the tensors named in ``leave_out``."""
     hidden, heads, kv_heads, inner = 32, 4, 2, 64
     tokens = _tokens()
     writer = gguf.GGUFWriter(path, architecture)
@@ -54,7 +54,7 @@ def write_gguf(
         writer.add_tokenizer_model("gpt2")
         writer.add_token_list(tokens)
         writer.add_token_types([3] * 3 + [1] * (len(tokens) - 3))
-        writer.add_token_merges([f"{tokens[10]} {tokens[11]}"])
+        writer.add_token_merges([f"{tokens[10]} {tokens[11]}"])  # a file without merges is refused
         writer.add_bos_token_id(0)
         writer.add_eos_token_id(2)
     shapes: dict[str, tuple[int, ...]] = {
@@ -87,5 +87,6 @@ def write_gguf(
 
 
 def _tokens() -> list[str]:
-    vocab = byte_level(vocab_size=GGUF_VOCAB).get_vocab()
-    return sorted(vocab, key=lambda text: vocab[text])
+    vocab = byte_level(vocab_size=_UNMERGED).get_vocab()
+    tokens = sorted(vocab, key=lambda text: vocab[text])
+    return [*tokens, tokens[10] + tokens[11]]

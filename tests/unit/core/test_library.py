@@ -1,5 +1,6 @@
 """What the library says of the models on this computer."""
 
+import json
 import os
 from pathlib import Path
 
@@ -90,6 +91,16 @@ def test_removing_deletes_everything_of_the_model(library: Library):
     library.remove("tiny")
     assert library.status("tiny").state is ModelState.ABSENT
     library.remove("tiny")
+
+
+def test_removing_a_model_takes_its_prepared_copies_and_no_others(library: Library):
+    path = put_file(library)
+    prepared = library.models_dir.parent / "prepared"
+    for name, source in (("its", path), ("other", path.with_name("other.gguf"))):
+        (prepared / name).mkdir(parents=True)
+        (prepared / name / "paceline.json").write_text(json.dumps({"source": str(source)}))
+    library.remove("tiny")
+    assert [copy.name for copy in prepared.iterdir()] == ["other"]
 
 
 def test_a_model_that_another_process_works_on_is_not_removed(library: Library):

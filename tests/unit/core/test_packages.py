@@ -72,6 +72,14 @@ def test_a_source_archive_is_never_built(index: Path, tmp_path: Path):
     assert not mark.exists()
 
 
+def test_a_pip_that_reports_no_progress_in_lines_still_fetches(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_wheel(index, PART, PAYLOADS[0])
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "23.0.1")
+    assert fetch(tmp_path / "parts") is not None
+
+
 def test_without_pip_the_person_is_told_what_to_do_instead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
