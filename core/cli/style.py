@@ -22,14 +22,14 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 
 ORIGIN_STYLES: Mapping[str, str] = MappingProxyType(
     {
-        Origin.ACCEPTED: "green",
+        Origin.ACCEPTED: "green italic",
         Origin.RESAMPLED: "yellow underline",
         Origin.BONUS: "blue bold underline",
         Origin.PLAIN: "",
     }
 )
-"""The colour of each origin with a cue that is not colour: what the target itself wrote in a
-drafted round is underlined, and the bonus is bold besides."""
+"""The colour of each origin with a cue that is not colour: what the draft wrote is italic, what
+the target itself wrote in a drafted round is underlined, and the bonus is bold besides."""
 
 ORIGIN_MEANINGS: Mapping[str, str] = MappingProxyType(
     {

@@ -259,7 +259,7 @@ def test_a_terminal_shows_each_origin_in_colour_with_a_cue_besides(
     assert command.run("ask", "Hi", *model) == 0
     shown = command.out.getvalue()
     assert SGR.sub("", shown) == f"{REPLY}\n"
-    assert "\x1b[32mA" in shown  # accepted: green
+    assert "\x1b[3;32mA" in shown  # accepted: italic, green
     assert "\x1b[1;4;34m is\x1b[0m" in shown  # bonus: bold, underlined, blue
     assert "\x1b[4;33m kind\x1b[0m" in shown  # resampled: underlined, yellow
 
