@@ -4,11 +4,13 @@ Local files only, safetensors or GGUF only, never code that came with a model.
 """
 
 import errno
+import importlib
 import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,7 @@ def read_gguf(
         weights["quantization_config"] = gguf_config(dequantize=True)
     with (
         quiet(on_fraction, modeling_gguf_pytorch_utils),
+        _parsed_once(),
         _explained(source, precision, Device.CPU),
     ):
         config = AutoConfig.from_pretrained(where[0], **settings)
@@ -132,6 +135,22 @@ def save_folder(model: Any, tokenizer: Any, folder: Path, on_fraction: OnFractio
         free_bytes = shutil.disk_usage(folder).free
         number = errno.ENOSPC if free_bytes < _FULL_BYTES else errno.EIO
         raise OSError(number, os.strerror(number)) from error
+
+
+@contextmanager
+def _parsed_once() -> Iterator[None]:
+    """Let the converter parse the file's head and build its table of names once.
+
+    It does so for the configuration, the tokenizer, the weights and every module again, which is
+    most of the time that a small model takes.
+    """
+    gguf: Any = importlib.import_module("gguf")
+    reader, name_map = gguf.GGUFReader, gguf.get_tensor_name_map
+    gguf.GGUFReader, gguf.get_tensor_name_map = cache(reader), cache(name_map)
+    try:
+        yield
+    finally:
+        gguf.GGUFReader, gguf.get_tensor_name_map = reader, name_map
 
 
 def _become_plain(model: Any) -> None:

@@ -104,6 +104,25 @@ def test_a_gguf_file_loads_the_same_from_itself_and_from_its_prepared_copy(
     assert second.notices == ()
 
 
+def test_loading_leaves_the_libraries_as_they_were(gguf_file: Path, prepared: Path):
+    import gguf
+    from transformers import modeling_gguf_pytorch_utils as converter
+    from transformers.utils import logging
+
+    def state() -> tuple[object, ...]:
+        return (
+            gguf.GGUFReader,
+            gguf.get_tensor_name_map,
+            converter.tqdm,
+            logging.get_verbosity(),
+            logging.set_tqdm_hook(None),
+        )
+
+    before = state()
+    load(gguf_file, prepared)
+    assert state() == before
+
+
 def test_the_prepared_copy_says_what_it_was_made_from(gguf_file: Path, prepared: Path):
     load(gguf_file, prepared)
     (copy,) = prepared.iterdir()
