@@ -83,6 +83,7 @@ class Engine:
         """
         # Reading checkpoints pulls in half of transformers; from_parts does without it.
         from core.models.loader import load_pair
+        from core.models.pairing import check_pair
 
         self.unload()
         pair = load_pair(
@@ -91,14 +92,26 @@ class Engine:
             on_progress=on_progress,
             cancel=cancel,
         )
+        target, draft, notices, no_draft = pair.target, pair.draft, pair.notices, ""
+        if request.draft is not None and draft is None:
+            no_draft = "the draft model was left out when the pair was loaded"
+        if draft is not None:
+            verdict = check_pair(
+                target.tokenizer, draft.tokenizer, target.vocab_size, draft.vocab_size
+            )
+            if not verdict.compatible:
+                no_draft = f"{draft.name} does not fit: {_clause(verdict.reason)}"
+                notices += (f"The draft model was left out: {_clause(verdict.reason)}.",)
+                draft = None
         self._parts = assemble(
-            target=pair.target.model,
-            tokenizer=pair.target.tokenizer,
-            draft=pair.draft.model if pair.draft is not None else None,
-            names=(pair.target.name, pair.draft.name if pair.draft is not None else None),
-            precision=pair.target.precision,
-            context_limit=pair.target.context_limit,
-            notices=pair.notices,
+            target=target.model,
+            tokenizer=target.tokenizer,
+            draft=draft.model if draft is not None else None,
+            names=(target.name, draft.name if draft is not None else None),
+            precision=target.precision,
+            context_limit=target.context_limit,
+            notices=notices,
+            no_draft=no_draft,
         )
         return self._parts.loaded
 
@@ -238,6 +251,11 @@ class Engine:
     def _clear_caches(self) -> None:
         if self._parts is not None:
             self._parts.clear_caches()
+
+
+def _clause(sentence: str) -> str:
+    """Return a sentence in the form it takes after a colon or "because"."""
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def _failed(kind: str, message: str, reply: ReplyAssembler | None, detail: str = "") -> Failed:

@@ -11,7 +11,7 @@ from core.errors import BugError
 from core.events import DrafterOption, Loaded
 from core.models.cache import TokenCache
 from core.models.runner import EagerRunner
-from core.prompt import stop_ids
+from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
 
@@ -71,16 +71,17 @@ def assemble(
     precision: str | None = None,
     context_limit: int | None = None,
     notices: tuple[str, ...] = (),
+    no_draft: str = "",
 ) -> Parts:
     """Build the working parts from transformers causal models that share ``tokenizer``.
 
     ``names`` are those of target and draft. ``precision`` and ``context_limit`` None take the
-    target's own.
+    target's own. ``no_draft`` says, as a clause, why a draft that was asked for is not there.
     """
     vocab_size = _shared_vocab(target, draft, tokenizer)
     runner = EagerRunner(target, vocab_size=vocab_size, context_limit=context_limit)
     drafting: ModelDrafter | None = None
-    no_draft = "no draft model is loaded with this target"
+    no_draft = no_draft or "no draft model is loaded with this target"
     if draft is not None:
         draft_runner = EagerRunner(draft, vocab_size=vocab_size)
         if draft_runner.croppable:
@@ -116,7 +117,7 @@ def assemble(
         target=TokenCache(runner),
         tokenizer=tokenizer,
         draft=drafting,
-        ngram=NgramDrafter(boundary_ids=frozenset(tokenizer.all_special_ids) | ends),
+        ngram=NgramDrafter(boundary_ids=boundary_ids(tokenizer) | ends),
         custom=custom,
         stop_ids=ends,
         loaded=loaded,

@@ -89,6 +89,13 @@ def stop_ids(tokenizer: "PreTrainedTokenizerBase", *configs: object) -> frozense
     return frozenset(ids)
 
 
+def boundary_ids(tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
+    """Return the ids of all special tokens: what stands between turns is no text to look up."""
+    return frozenset(
+        token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special
+    )
+
+
 def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
     """Return how many ids the two begin with in common."""
     length = 0
