@@ -5,66 +5,36 @@ colouring switch and a change of theme never touch the text. Only what differs f
 already there is written.
 """
 
-from bisect import bisect_right
-from dataclasses import dataclass, field
-
 from PySide6.QtGui import (
     QBrush,
     QColor,
     QTextBlock,
     QTextCursor,
     QTextDocument,
-    QTextTable,
+    QTextLayout,
 )
 
 from app.rendering.look import Look
 from app.rendering.model import Para, ParaKind, Run, Style
 from app.rendering.overlay import overlay, shown_runs, utf16
-from app.rendering.table import cells_of, write_table
+from app.rendering.placement import Placed, PlacedText
+from app.rendering.table import cells_of, extend_table, write_table
 from app.rendering.tokens import TokenMap
 
 _CHAIN_LIMIT = 6000
 """Characters after which a paragraph that was frozen in parts goes on in a new block."""
 
 
-@dataclass(slots=True)
-class _Placed:
-    """A paragraph and where it stands: positions of its first character and after its last."""
-
-    para: Para
-    start: int
-    end: int
-    head: int
-    table: QTextTable | None = None
-    cells: list[tuple[int, tuple[Run, ...]]] = field(default_factory=list)
-
-
-class DocumentWriter:
+class DocumentWriter(PlacedText):
     """Keeps one QTextDocument equal to a list of paragraphs. Window thread only."""
 
     def __init__(self, document: QTextDocument, tokens: TokenMap, look: Look) -> None:
-        self.document = document
+        super().__init__(document)
         self.tokens = tokens
         self.look = look
         self.colouring = True
-        self._placed: list[_Placed] = []
-        self._starts: list[int] = []
-        self._headers: list[int] = []
-        self._last_of: dict[int, int] = {}
         self._fixed = 0
         document.setUndoRedoEnabled(False)
-
-    @property
-    def paras(self) -> list[Para]:
-        """The paragraphs shown."""
-        return [placed.para for placed in self._placed]
-
-    def __len__(self) -> int:
-        return len(self._placed)
-
-    def para(self, index: int) -> Para:
-        """Return paragraph ``index``."""
-        return self._placed[index].para
 
     def show(self, frozen: list[Para], open_: list[Para]) -> None:
         """Show ``frozen`` followed by ``open_``.
@@ -112,6 +82,8 @@ class DocumentWriter:
     def recolour(self, look: Look, colouring: bool) -> None:
         """Change colours only."""
         self.look, self.colouring = look, colouring
+        for placed in self._placed:
+            placed.coloured = 0
         cursor = QTextCursor(self.document)
         cursor.beginEditBlock()
         self._colour(0)
@@ -126,6 +98,8 @@ class DocumentWriter:
         """Change a paragraph that only lost or gained text at its end, in place."""
         placed = self._placed[index]
         old = placed.para
+        if placed.table is not None and para.kind is ParaKind.TABLE:
+            return self._extend_table(cursor, index, para)
         same = (old.kind, old.level, old.quote, old.indent, old.marker, old.group) == (
             para.kind,
             para.level,
@@ -157,6 +131,21 @@ class DocumentWriter:
         placed.para, placed.end = para, cursor.position()
         return True
 
+    def _extend_table(self, cursor: QTextCursor, index: int, para: Para) -> bool:
+        placed = self._placed[index]
+        if placed.table is None:
+            return False
+        self._truncate(cursor, index + 1)
+        first = extend_table(placed.table, placed.para, para, self.look)
+        if first is None:
+            return False
+        kept = sum(len(row) for row in para.rows[:first])
+        placed.cells = placed.cells[:kept] + cells_of(placed.table, para, first)
+        placed.coloured = min(placed.coloured, kept)
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        placed.para, placed.end = para, cursor.position()
+        return True
+
     def _truncate(self, cursor: QTextCursor, index: int) -> None:
         if index >= len(self._placed):
             return
@@ -164,12 +153,7 @@ class DocumentWriter:
         cursor.setPosition(position)
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
-        del self._placed[index:]
-        del self._starts[index:]
-        while self._headers and self._headers[-1] >= index:
-            self._headers.pop()
-        if index and self._placed[-1].para.group >= 0:
-            self._last_of[self._placed[-1].para.group] = index - 1
+        self._forget(index)
 
     def _append(self, cursor: QTextCursor, para: Para) -> None:
         before = self._placed[-1] if self._placed else None
@@ -195,121 +179,55 @@ class DocumentWriter:
             cursor.insertText(para.marker.text + "\t", letters)
         for run in para.runs:
             cursor.insertText(run.text, self.look.letters(run, para))
-        self._place(_Placed(para, start, cursor.position(), head))
+        self._place(Placed(para, start, cursor.position(), head))
 
-    def _append_table(self, cursor: QTextCursor, para: Para, before: _Placed | None) -> None:
+    def _append_table(self, cursor: QTextCursor, para: Para, before: Placed | None) -> None:
         if before is None or before.table is not None:
             cursor.setBlockFormat(self.look.hair_format())
         table = write_table(cursor, para, self.look)
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.setBlockFormat(self.look.hair_format())
-        placed = _Placed(para, table.firstPosition(), cursor.position(), len(self._placed), table)
+        placed = Placed(para, table.firstPosition(), cursor.position(), len(self._placed), table)
         placed.cells = cells_of(table, para)
         self._place(placed)
 
-    def _place(self, placed: _Placed) -> None:
-        index = len(self._placed)
-        if placed.para.kind is ParaKind.CODE_HEADER:
-            self._headers.append(index)
-        if placed.para.group >= 0:
-            self._last_of[placed.para.group] = index
-        self._placed.append(placed)
-        self._starts.append(placed.start)
-
     def _colour(self, first: int) -> None:
         """Lay the colours over paragraphs ``first`` and after."""
-        if first < len(self._placed):
-            first = self._placed[first].head
+        tokens = self.tokens if self.colouring else None
         index = first
         while index < len(self._placed):
             placed = self._placed[index]
             if placed.table is not None:
-                for position, runs in placed.cells:
-                    self._overlay(self.document.findBlock(position), runs, placed.para)
+                for position, runs in placed.cells[placed.coloured :]:
+                    block = self.document.findBlock(position)
+                    block.layout().setFormats(overlay(runs, placed.para, tokens, self.look))
+                placed.coloured = len(placed.cells)
                 index += 1
                 continue
-            following = index + 1
-            runs = shown_runs(placed.para)
-            while following < len(self._placed) and self._placed[following].head == index:
-                runs = (*runs, *self._placed[following].para.runs)
-                following += 1
-            self._overlay(self.document.findBlock(placed.start), runs, placed.para)
-            index = following
+            head = placed.head
+            block = self.document.findBlock(placed.start)
+            colours: list[QTextLayout.FormatRange] = []
+            for part in self._placed[head:index]:
+                colours += part.colours or []
+            index = self._colour_parts(index, head, block, colours, tokens)
+            block.layout().setFormats(colours)
 
-    def _overlay(self, block: QTextBlock, runs: tuple[Run, ...], para: Para) -> None:
-        tokens = self.tokens if self.colouring else None
-        block.layout().setFormats(overlay(runs, para, tokens, self.look))
-
-    def index_at(self, position: int) -> int | None:
-        """Return the paragraph at document ``position``, None if there is none."""
-        index = bisect_right(self._starts, position) - 1
-        return index if index >= 0 else None
-
-    def source_at(self, position: int) -> int | None:
-        """Return the source character shown at document ``position``."""
-        index = self.index_at(position)
-        if index is None:
-            return None
-        placed = self._placed[index]
-        start, runs = placed.start, shown_runs(placed.para)
-        if placed.table is not None:
-            number = bisect_right([cell[0] for cell in placed.cells], position) - 1
-            if number < 0:
-                return None
-            start, runs = placed.cells[number]
-        offset = position - start
-        for run in runs:
-            size = utf16(run.text)
-            if offset < size:
-                before = run.text.encode("utf-16-le")[: offset * 2]
-                return run.source_of(len(before.decode("utf-16-le", "ignore")))
-            offset -= size
-        return None
-
-    def source_range(self, start: int, end: int) -> tuple[int, int]:
-        """Return the source range of the document positions ``start`` to ``end``.
-
-        A selection that takes the whole front of a paragraph takes its markup too, and one
-        that takes its whole end likewise.
-        """
-        first, last = self.index_at(start), self.index_at(end)
-        if first is None or last is None:
-            return 0, 0
-        head, tail = self._placed[first], self._placed[last]
-        source = self.source_at(start)
-        if start == head.start or head.table is not None:
-            begin = head.para.start
-        elif source is not None:
-            begin = source
-        else:
-            begin = head.para.end
-        if end >= tail.end or tail.table is not None:
-            return begin, tail.para.end
-        if end == tail.start:
-            return begin, max(tail.para.start, begin)
-        before = self.source_at(end - 1)
-        return begin, (tail.para.start if before is None else before + 1)
-
-    def in_table(self, position: int) -> bool:
-        """Say whether document ``position`` is inside a table."""
-        index = self.index_at(position)
-        return index is not None and self._placed[index].table is not None
-
-    def code_headers(self) -> list[int]:
-        """Return the paragraphs that head code blocks."""
-        return self._headers
-
-    def group_range(self, group: int, index: int) -> tuple[int, int]:
-        """Return the first and last paragraph of the code block around paragraph ``index``."""
-        place = bisect_right(self._headers, index) - 1
-        first = self._headers[place] if place >= 0 else index
-        after = self._headers[place + 1] if place + 1 < len(self._headers) else len(self._placed)
-        last = self._last_of.get(group, index)
-        return first, min(max(last, first), after - 1)
-
-    def block(self, index: int) -> QTextBlock:
-        """Return the text block of paragraph ``index``."""
-        return self.document.findBlock(self._placed[index].start)
+    def _colour_parts(
+        self,
+        index: int,
+        head: int,
+        block: QTextBlock,
+        colours: list[QTextLayout.FormatRange],
+        tokens: TokenMap | None,
+    ) -> int:
+        """Add the colours of the parts of ``block`` from ``index`` on; return what follows it."""
+        while index < len(self._placed) and self._placed[index].head == head:
+            part = self._placed[index]
+            shift = part.start - block.position()
+            part.colours = overlay(shown_runs(part.para), part.para, tokens, self.look, shift)
+            colours += part.colours
+            index += 1
+        return index
 
 
 def _grows(old: Run, new: Run, para: Para) -> bool:

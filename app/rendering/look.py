@@ -56,15 +56,11 @@ _NO_UNDERLINE = QTextCharFormat.UnderlineStyle.NoUnderline
 _SINGLE = QTextCharFormat.UnderlineStyle.SingleUnderline
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Paint:
-    """What colours one stretch of text; each value of it has one format."""
+    """The colours of one kind of text; compared by identity. None leaves it as it is."""
 
-    origin: str = ""
-    syntax: str = ""
-    link: bool = False
-    code: bool = False
-    muted: bool = False
+    colours: QTextCharFormat | None
 
 
 class Look:
@@ -77,7 +73,7 @@ class Look:
         self._points = font.pointSizeF() if font.pointSizeF() > 0 else 10.0
         self.indent = max(24.0, QFontMetricsF(font).horizontalAdvance("00.") + 8.0)
         self._fonts: dict[tuple[Style, int, bool], QTextCharFormat] = {}
-        self._paints: dict[Paint, QTextCharFormat] = {}
+        self._paints: dict[tuple[str, str, bool, bool, bool], Paint] = {}
 
     def char_format(self, style: Style, para: Para) -> QTextCharFormat:
         """Return the font of a run; never a colour."""
@@ -114,29 +110,35 @@ class Look:
         result.setFontStrikeOut(Style.STRIKE in style)
         return result
 
-    def colour_format(self, paint: Paint) -> QTextCharFormat:
-        """Return the colours of ``paint``; never a font."""
-        if paint not in self._paints:
-            self._paints[paint] = self._make_colours(paint)
-        return self._paints[paint]
+    def paint(self, origin: str, syntax: str, link: bool, code: bool, muted: bool) -> Paint:
+        """Return the colours of one kind of text, the same object every time; never a font."""
+        key = (origin, syntax, link, code, muted)
+        if key not in self._paints:
+            colours = self._make_colours(origin, syntax, link=link, code=code, muted=muted)
+            self._paints[key] = Paint(colours if colours.propertyCount() else None)
+        return self._paints[key]
 
-    def _make_colours(self, paint: Paint) -> QTextCharFormat:
+    def _make_colours(
+        self, origin: str, syntax: str, *, link: bool, code: bool, muted: bool
+    ) -> QTextCharFormat:
         result = QTextCharFormat()
         colours = SYNTAX[self.theme.name]
-        if paint.link:
+        if link:
             result.setForeground(QBrush(QColor(colours["link"])))
             result.setUnderlineStyle(_SINGLE)
             result.setUnderlineColor(QColor(colours["link"]))
-        elif paint.syntax:
-            result.setForeground(QBrush(QColor(colours[paint.syntax])))
-        elif paint.muted:
+        elif syntax:
+            result.setForeground(QBrush(QColor(colours[syntax])))
+        elif muted:
             result.setForeground(QBrush(QColor(self.theme.muted)))
-        if paint.code:
+        if code:
             result.setBackground(QBrush(QColor(self.theme.code_background)))
-        style = self.theme.origins.get(paint.origin)
-        if style is not None and style.background:
+        style = self.theme.origins.get(origin)
+        if style is None:
+            return result
+        if style.background:
             result.setBackground(QBrush(QColor(style.background)))
-        if style is not None and style.underline is not _NO_UNDERLINE and not paint.link:
+        if style.underline is not _NO_UNDERLINE and not link:
             result.setUnderlineStyle(style.underline)
             result.setUnderlineColor(QColor(style.underline_colour))
         return result

@@ -6,7 +6,7 @@ from app.rendering.look import Look, Paint
 from app.rendering.model import Para, ParaKind, Run, Style
 from app.rendering.tokens import TokenMap
 
-_BARE = Paint()
+_BARE = Paint(None)
 _TAB = "\t"
 
 
@@ -25,35 +25,39 @@ def shown_runs(para: Para) -> tuple[Run, ...]:
 
 
 def overlay(
-    runs: tuple[Run, ...], para: Para, tokens: TokenMap | None, look: Look
+    runs: tuple[Run, ...], para: Para, tokens: TokenMap | None, look: Look, start: int = 0
 ) -> list[QTextLayout.FormatRange]:
-    """Return the colours of a block that shows ``runs``; without ``tokens`` no origins."""
+    """Return the colours of ``runs`` that stand at ``start`` of their block.
+
+    Without ``tokens`` no origins are shown.
+    """
     ranges: list[tuple[int, int, Paint]] = []
-    position = 0
+    position = start
     for number, run in enumerate(runs):
         in_marker = number <= 1 and para.marker is not None
         code = Style.CODE in run.style and para.kind is not ParaKind.CODE
         muted = in_marker or Style.MUTED in run.style
-        offset = 0
+        link, syntax, bare = bool(run.href), run.syntax, in_marker and number == 1
+        paints: dict[str, Paint] = {}
+        ascii_only, offset = run.text.isascii(), 0
         for length, origin in tokens.pieces(run) if tokens else ((len(run.text), ""),):
-            size = utf16(run.text[offset : offset + length])
-            paint = Paint(origin, run.syntax, bool(run.href), code, muted)
-            if in_marker and number == 1:
-                paint = _BARE
-            if ranges and ranges[-1][2] == paint:
-                start, before, _ = ranges[-1]
-                ranges[-1] = (start, before + size, paint)
+            size = length if ascii_only else utf16(run.text[offset : offset + length])
+            paint = paints.get(origin)
+            if paint is None:
+                paint = _BARE if bare else look.paint(origin, syntax, link, code, muted)
+                paints[origin] = paint
+            if ranges and ranges[-1][2] is paint:
+                begin, before, _ = ranges[-1]
+                ranges[-1] = (begin, before + size, paint)
             else:
                 ranges.append((position, size, paint))
             offset += length
             position += size
-    return [
-        _format_range(start, size, paint, look) for start, size, paint in ranges if paint != _BARE
-    ]
-
-
-def _format_range(start: int, length: int, paint: Paint, look: Look) -> QTextLayout.FormatRange:
-    result = QTextLayout.FormatRange()
-    result.start, result.length = start, length
-    result.format = look.colour_format(paint)
+    result = []
+    for begin, size, paint in ranges:
+        if paint.colours is not None:
+            format_range = QTextLayout.FormatRange()
+            format_range.start, format_range.length = begin, size
+            format_range.format = paint.colours
+            result.append(format_range)
     return result

@@ -15,7 +15,7 @@ from app.rendering.inline import LINE_SEPARATOR
 from app.rendering.markdown import Parsed, code_runs, make_parser, parse
 from app.rendering.model import Para, ParaKind, Run, Style
 
-SOFT_LIMIT = 2500
+SOFT_LIMIT = 1500
 """Characters of one open block above which parts of it are frozen."""
 _FENCE_WINDOW = 1500
 _DEAR_S = 0.006
@@ -51,16 +51,20 @@ class StreamRenderer:
         self._rendered_at = float("-inf")
         self._rendered_to = start
 
-    def update(self, text: str, end: int, *, final: bool = False) -> None:
-        """Render ``text`` up to ``end``; with ``final`` everything is frozen."""
+    def update(self, text: str, end: int, *, final: bool = False) -> bool:
+        """Render ``text`` up to ``end``; with ``final`` everything is frozen.
+
+        Returns False when the new text was only appended as it is because rendering is dear.
+        """
         now = self._clock()
         if not final and self._cost > _DEAR_S and now - self._rendered_at < self._cost * _REST:
             self._show_raw(text, end)
-            return
+            return False
         self._render(text, end, final)
         self._rendered_at = self._clock()
         self._cost = self._rendered_at - now
         self._rendered_to = end
+        return True
 
     def add_cost(self, seconds: float) -> None:
         """Count the time it took to show the last update as part of what it cost."""
@@ -68,11 +72,11 @@ class StreamRenderer:
 
     def _show_raw(self, text: str, end: int) -> None:
         fresh = text[self._rendered_to : end]
-        if not fresh:
+        last = self.open[-1] if self.open else None
+        if not fresh or (last is not None and last.kind is ParaKind.TABLE):
             return
         raw = Run(fresh.replace("\n", LINE_SEPARATOR), self._rendered_to)
         self._rendered_to = end
-        last = self.open[-1] if self.open else None
         if last is not None and last.kind is ParaKind.TEXT:
             self.open[-1] = replace(last, runs=(*last.runs, raw), end=end)
         else:

@@ -22,7 +22,7 @@ _ALIGN = {
 
 
 def write_table(cursor: QTextCursor, para: Para, look: Look) -> QTextTable:
-    """Insert the table of ``para`` at ``cursor``; rows may be shorter than the header."""
+    """Insert the table of ``para`` at ``cursor``."""
     columns = max((len(row) for row in para.rows), default=1)
     table_format = QTextTableFormat()
     table_format.setBorder(1.0)
@@ -36,23 +36,53 @@ def write_table(cursor: QTextCursor, para: Para, look: Look) -> QTextTable:
     table_format.setHeaderRowCount(1)
     table_format.setLeftMargin(para.quote * QUOTE_STEP + para.indent * look.indent)
     table = cursor.insertTable(max(len(para.rows), 1), max(columns, 1), table_format)
-    for row, cells in enumerate(para.rows):
+    _fill(table, para, look, 0)
+    return table
+
+
+def extend_table(table: QTextTable, old: Para, new: Para, look: Look) -> int | None:
+    """Make the table of ``old`` that of ``new`` if only rows at its end differ.
+
+    Returns the first row that was written, or None if the table must be made anew.
+    """
+    if (old.aligns, old.quote, old.indent) != (new.aligns, new.quote, new.indent):
+        return None
+    same = 0
+    while same < min(len(old.rows), len(new.rows)) and old.rows[same] == new.rows[same]:
+        same += 1
+    columns = max((len(row) for row in new.rows), default=1)
+    if same == 0 or len(new.rows) < len(old.rows) or columns != table.columns():
+        return None
+    for row in range(same, len(old.rows)):
+        for column in range(table.columns()):
+            cell = table.cellAt(row, column)
+            cursor = cell.firstCursorPosition()
+            cursor.setPosition(cell.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
+            cursor.removeSelectedText()
+    if len(new.rows) > len(old.rows):
+        table.appendRows(len(new.rows) - len(old.rows))
+    _fill(table, new, look, same)
+    return same
+
+
+def _fill(table: QTextTable, para: Para, look: Look, first: int) -> None:
+    letters = look.char_format(Style.NONE, para)
+    for row, cells in enumerate(para.rows[first:], start=first):
         for column, cell in enumerate(cells):
             inside = table.cellAt(row, column).firstCursorPosition()
             spacing = QTextBlockFormat()
             align = para.aligns[column] if column < len(para.aligns) else ""
             spacing.setAlignment(_ALIGN.get(align, Qt.AlignmentFlag.AlignLeft))
             inside.setBlockFormat(spacing)
-            inside.setBlockCharFormat(look.char_format(Style.NONE, para))
+            inside.setBlockCharFormat(letters)
             for run in cell:
                 inside.insertText(run.text, look.letters(run, para))
-    return table
 
 
-def cells_of(table: QTextTable, para: Para) -> list[tuple[int, Cell]]:
-    """Return (position of the first character, runs) of each cell in reading order."""
+def cells_of(table: QTextTable, para: Para, first: int = 0) -> list[tuple[int, Cell]]:
+    """Return (position of the first character, runs) of each cell from row ``first`` on."""
     return [
         (table.cellAt(row, column).firstPosition(), cell)
-        for row, cells in enumerate(para.rows)
+        for row, cells in enumerate(para.rows[first:], start=first)
         for column, cell in enumerate(cells)
     ]

@@ -140,10 +140,11 @@ class MessageBody(QWidget):
         if not self._markdown:
             part.view.show_paras(render_plain(self._text, segment.start, segment.end), [])
         else:
-            part.renderer.update(self._text, segment.end, final=complete)
+            rendered = part.renderer.update(self._text, segment.end, final=complete)
             begun = time.perf_counter()
             part.view.show_paras(part.renderer.frozen, part.renderer.open)
-            part.renderer.add_cost(time.perf_counter() - begun)
+            if rendered:
+                part.renderer.add_cost(time.perf_counter() - begun)
         part.rendered_to, part.complete = segment.end, complete
 
     def _section_toggled(self) -> None:

@@ -10,7 +10,7 @@ from app.theme import Theme
 from app.widgets.colours import colour_text
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
-from app.widgets.formats import duration, percent, short, speed
+from app.widgets.formats import duration, percent, ratio, short, speed
 from app.widgets.quiet_button import QuietButton
 
 _ENDINGS = {
@@ -18,6 +18,8 @@ _ENDINGS = {
     MessageState.INTERRUPTED: "Interrupted when the program ended",
     MessageState.FAILED: "Broke off",
 }
+
+_REASONS = {"length": "Cut at the longest reply", "context": "The context is full"}
 
 
 def numbers_line(metrics: Mapping[str, object]) -> str:
@@ -30,6 +32,8 @@ def numbers_line(metrics: Mapping[str, object]) -> str:
     parts = []
     if (rate := number("tokens_per_second")) is not None:
         parts.append(speed(rate))
+    if (gain := number("speed_up")) is not None:
+        parts.append(f"{ratio(gain)} plain")
     drafted = number("proposed")
     if drafted:
         if (length := number("mean_acceptance_length")) is not None:
@@ -71,6 +75,7 @@ class MessageFooter(QWidget):
     def show_message(self, message: Message) -> None:
         """Take the numbers, the ending and the versions of ``message``."""
         ending = _ENDINGS.get(MessageState(message.state), "")
+        ending = ending or _REASONS.get(str(message.metrics.get("reason")), "")
         parts = [part for part in (ending, numbers_line(message.metrics)) if part]
         self._numbers.setText(" · ".join(parts))
         several = message.versions > 1

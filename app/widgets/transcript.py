@@ -59,7 +59,7 @@ class TranscriptView(QScrollArea):
         self._jump = JumpButton(self)
         self._jump.clicked.connect(self.jump_to_end)
         self._frame = QTimer(self, interval=FRAME_MS, singleShot=True)
-        self._frame.timeout.connect(self._show_pending)
+        self._frame.timeout.connect(self.flush)
         self._idle = QTimer(self, interval=_IDLE_MS, singleShot=True)
         self._idle.timeout.connect(self._work_while_idle)
         self._pulse = Pulse(self)
@@ -211,7 +211,8 @@ class TranscriptView(QScrollArea):
     def _streaming(self) -> MessageWidget | None:
         return next((w for w in reversed(self._messages.values()) if w.streaming), None)
 
-    def _show_pending(self) -> None:
+    def flush(self) -> None:
+        """Show appended tokens now instead of with the next frame."""
         for message_id in self._pending:
             widget = self._messages[message_id]
             widget.refresh()
