@@ -88,10 +88,11 @@ def test_without_pip_the_person_is_told_what_to_do_instead(
         fetch(tmp_path / "parts")
 
 
-class StallingIndex(http.server.BaseHTTPRequestHandler):
-    """Serves half of a wheel and then nothing, until the test ends."""
+class HalfIndex(http.server.BaseHTTPRequestHandler):
+    """Serves half of a wheel; then it closes the connection, or stalls until the test ends."""
 
     wheel = b""
+    stalls = False
     released = threading.Event()
     reached = threading.Event()
 
@@ -106,7 +107,8 @@ class StallingIndex(http.server.BaseHTTPRequestHandler):
         self.wfile.write(self.wheel[: len(self.wheel) // 2])
         self.wfile.flush()
         self.reached.set()
-        self.released.wait(30)
+        if self.stalls:
+            self.released.wait(30)
 
     def _head(self, length: int, kind: str) -> None:
         self.send_response(200)
@@ -119,34 +121,36 @@ class StallingIndex(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def stalling_index(
+def half_index(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[type[StallingIndex]]:
-    StallingIndex.wheel = write_wheel(tmp_path, PART, os.urandom(2_000_000)).read_bytes()
-    StallingIndex.released.clear()
-    StallingIndex.reached.clear()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), StallingIndex)
+) -> Iterator[type[HalfIndex]]:
+    HalfIndex.stalls = False
+    HalfIndex.wheel = write_wheel(tmp_path, PART, os.urandom(2_000_000)).read_bytes()
+    HalfIndex.released.clear()
+    HalfIndex.reached.clear()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), HalfIndex)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple")
-    yield StallingIndex
-    StallingIndex.released.set()
+    yield HalfIndex
+    HalfIndex.released.set()
     server.shutdown()
     server.server_close()
     thread.join()
 
 
 def test_a_stalled_transfer_is_stopped_at_once_when_cancelled(
-    stalling_index: type[StallingIndex], tmp_path: Path
+    half_index: type[HalfIndex], tmp_path: Path
 ):
+    half_index.stalls = True
     cancel = CancelToken()
     heard: list[float] = []
 
     def on_fraction(fraction: float) -> None:
         heard.append(fraction)
-        if stalling_index.reached.is_set() and len(heard) > 3:
+        if half_index.reached.is_set() and len(heard) > 3:
             cancel.cancel()
 
     folder = tmp_path / "parts"
@@ -155,6 +159,16 @@ def test_a_stalled_transfer_is_stopped_at_once_when_cancelled(
         PipFetcher().fetch(PART.package, PART.version, folder, on_fraction, cancel)
     assert max(heard) < 1.0
     assert list(folder.iterdir()) == []
+
+
+def test_a_server_that_cuts_at_half_leaves_nothing_that_looks_whole(
+    half_index: type[HalfIndex], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_RESUME_RETRIES", "0")
+    assert fetch(tmp_path / "parts") is None
+    assert half_index.reached.is_set()
+    assert list((tmp_path / "parts").iterdir()) == []
 
 
 def test_a_download_that_is_killed_goes_on_with_what_was_finished(index: Path, tmp_path: Path):
