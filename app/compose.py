@@ -16,7 +16,7 @@ from app.controllers.preferences import PreferencesController, Saver
 from app.controllers.views import ChatViews
 from app.crash import CrashReport
 from app.engine.fetch import ModelFetch
-from app.engine.imports import quiet_imports
+from app.engine.imports import import_engine_libraries
 from app.engine.pump import EventPump
 from app.engine.work import EngineLike, OptionsListed
 from app.engine.worker import EngineThread
@@ -212,8 +212,9 @@ def real_engine(prepared_dir: Path) -> Callable[[], EngineLike]:
     """Return what makes the engine; it is called on the engine's thread and imports torch."""
 
     def make() -> EngineLike:
-        with quiet_imports():
-            from core.engine import Engine
+        import_engine_libraries()
+        from core.engine import Engine
+
         return Engine(prepared_dir=prepared_dir)
 
     return make
@@ -221,8 +222,9 @@ def real_engine(prepared_dir: Path) -> Callable[[], EngineLike]:
 
 def real_options(device: str) -> OptionsListed:
     """Return what this machine and ``device`` can run; called on the engine's thread."""
-    with quiet_imports():
-        from core.models.precision import choose_device, precision_options
+    import_engine_libraries()
+    from core.models.precision import choose_device, precision_options
+
     try:
         choose_device(Device.CUDA)
         no_gpu = ""

@@ -224,7 +224,7 @@ class ModelController(QObject):
         self.changed.emit()
 
     def _now_loaded(self, loaded: Loaded) -> None:
-        self._pair = pair_title(self._library, self._settings())
+        self._pair = pair_title(self._library, self._settings(), loaded)
         self._reason = ""
         self._views.status.set_state("Ready")
         if loaded.memory_bytes is not None:
@@ -280,5 +280,5 @@ class ModelController(QObject):
             self._views.status.set_speculation(f"Speculation is off because {why}", False)
         else:
             self._views.status.set_speculation(
-                f"Speculation on: {drafter_title(now.drafter)}", True
+                f"Speculation on: {drafter_title(now.drafter).lower()}", True
             )

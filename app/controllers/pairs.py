@@ -3,6 +3,7 @@
 from app.records import Choice
 from app.settings import Settings
 from core.errors import UserError
+from core.events import Loaded
 from core.hub.catalog import CatalogModel
 from core.hub.files import format_bytes
 from core.hub.library import Library, ModelState
@@ -42,10 +43,12 @@ def fetch_bytes(library: Library, models: tuple[CatalogModel, ...]) -> int:
     return sum(status.total_bytes - status.done_bytes for status in statuses)
 
 
-def pair_title(library: Library, settings: Settings) -> str:
-    """Return the name of the chosen pair as it is shown."""
+def pair_title(library: Library, settings: Settings, loaded: Loaded) -> str:
+    """Return the name of the pair that was loaded: the catalog's, or those of its own models."""
     pair = library.catalog.pairs.get(settings.pair)
-    return pair.title if pair is not None else "Own files"
+    if pair is not None:
+        return pair.title
+    return loaded.target if loaded.draft is None else f"{loaded.target} + {loaded.draft}"
 
 
 def load_request_for(library: Library, settings: Settings) -> LoadRequest:

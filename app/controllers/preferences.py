@@ -61,6 +61,10 @@ class PreferencesController(QObject):
             self._timer.start()
             self.changed.emit(settings)
 
+    def replace(self, settings: Settings) -> None:
+        """Show and take over other settings as a whole."""
+        self._change(settings)
+
     def choose_theme(self, mode: str) -> None:
         """Choose "system", "light" or "dark"."""
         self._change(replace(self._panel.settings(), theme=mode))

@@ -8,6 +8,7 @@ from app.engine.work import Job
 from app.records import Message, MessageState, TokenSpan
 from app.storage.rounds import ROUND_LOG, round_log
 from core.events import Failed, Finished, FinishReason, Round
+from core.metrics import GenerationMetrics, summarise
 
 SAVE_INTERVAL_S = 1.0
 
@@ -64,10 +65,14 @@ class ReplyRun:
         """Return the message as it stands, still streaming."""
         return replace(self.message, text=self.text, spans=self.spans)
 
+    def metrics(self, event: Finished | Failed) -> GenerationMetrics:
+        """Return the numbers of the reply, counted here where the engine could not send them."""
+        return event.metrics if event.metrics.rounds else summarise(self._rounds)
+
     def ended(self, event: Finished | Failed) -> Message:
         """Return the message in its final state."""
         text, spans = self._settle(event.text or self.text)
-        metrics: dict[str, object] = asdict(event.metrics)
+        metrics: dict[str, object] = asdict(self.metrics(event))
         metrics[ROUND_LOG] = round_log(self._rounds)
         if self.notices:
             metrics["notices"] = list(self.notices)

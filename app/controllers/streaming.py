@@ -136,12 +136,13 @@ class ReplyController(QObject):
     def _finish(self, run: ReplyRun, event: Finished | Failed, visible: bool) -> None:
         self._run = None
         message = run.ended(event)
+        metrics = run.metrics(event)
         baseline = self._models.baseline
-        if baseline and event.metrics.tokens_per_second:
-            message.metrics["speed_up"] = event.metrics.tokens_per_second / baseline
+        if baseline and metrics.proposed and metrics.tokens_per_second:
+            message.metrics["speed_up"] = metrics.tokens_per_second / baseline
         if not run.discarded:
             self._store_end(message)
-        self._views.metrics.finish_reply(event.metrics)
+        self._views.metrics.finish_reply(metrics)
         self._models.reply_finished(event)
         if visible:
             self._views.transcript.finish_message(message)

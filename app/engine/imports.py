@@ -7,6 +7,7 @@ thousands of objects that the modules create. Both can be had without the lock o
 
 import ctypes
 import gc
+import importlib
 import importlib.util
 import os
 import sys
@@ -23,22 +24,37 @@ _LIBRARIES = (
     "libtorch.so",
     "libtorch_python.so",
 )
+_MODULES = (
+    "torch",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "transformers.models.llama.modeling_llama",
+    "transformers.models.qwen2.modeling_qwen2",
+)
+"""What every load needs; transformers would import it piece by piece while loading."""
+
+
+def import_engine_libraries() -> None:
+    """Import torch and transformers with the interpreter lock free most of the time.
+
+    Call on the worker thread. Collections pause for the whole process meanwhile; what was created
+    is then exempt from later collections, which would hold the window up again.
+    """
+    with collection_paused():
+        _open_torch_libraries()
+        for name in _MODULES:
+            importlib.import_module(name)
+        gc.freeze()
 
 
 @contextmanager
-def quiet_imports() -> Iterator[None]:
-    """Keep the interpreter lock free while the body imports torch and what stands on it.
-
-    Call on the worker thread. Collections pause for the whole process inside the block; what was
-    created in it is then exempt from later collections, which would pause the window again.
-    """
+def collection_paused() -> Iterator[None]:
+    """Keep the garbage collector of the process from running inside the block."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        _open_torch_libraries()
         yield
     finally:
-        gc.freeze()
         if collecting:
             gc.enable()
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 
+from app.engine.imports import collection_paused
 from app.engine.work import (
     Cancelled,
     CountTokens,
@@ -142,9 +143,12 @@ class EngineThread:
             return
         engine = self._engine = self._engine or self._engine_factory()
         if isinstance(work, Load):
-            yield engine.load(
-                work.request, lambda step: self.events.append((job.id, step)), job.cancel
-            )
+            # A load creates so many objects that full collections would hold the window up.
+            with collection_paused():
+                result = engine.load(
+                    work.request, lambda step: self.events.append((job.id, step)), job.cancel
+                )
+            yield result
         elif isinstance(work, Unload):
             engine.unload()
             yield Unloaded()

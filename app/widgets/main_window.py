@@ -4,7 +4,7 @@ import logging
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QFont
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.theme import Theme
 from app.widgets.chat_header import ChatHeader
@@ -24,6 +24,7 @@ MINIMUM = QSize(760, 520)
 DEFAULT = QSize(1320, 860)
 _LEFT_WIDTH = 230
 _RIGHT_WIDTH = 340
+_METRICS_HEIGHT = 580
 _STATE_PARTS = 3
 
 
@@ -126,17 +127,17 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
-        column.addWidget(_inset(self.model_bar))
+        column.addWidget(self.model_bar)
         column.addWidget(self.transcript, 1)
         column.addWidget(self.legend)
-        column.addWidget(_inset(self.chat_bar))
+        column.addWidget(self.chat_bar)
         column.addWidget(self.composer)
         centre.setMinimumWidth(380)
         self._panels.addWidget(self.metrics)
         self._panels.addWidget(self.settings)
         self._panels.setChildrenCollapsible(False)
-        self._panels.setStretchFactor(0, 3)
-        self._panels.setStretchFactor(1, 2)
+        self._panels.setStretchFactor(0, 1)
+        self._panels.setSizes([_METRICS_HEIGHT, DEFAULT.height() - _METRICS_HEIGHT])
         self._columns.addWidget(self.conversations)
         self._columns.addWidget(centre)
         self._columns.addWidget(self._panels)
@@ -154,12 +155,3 @@ class MainWindow(QMainWindow):
         rows.addWidget(self._columns, 1)
         rows.addWidget(self.status)
         self.setCentralWidget(whole)
-
-
-def _inset(bar: NoticeBar) -> QWidget:
-    """Return ``bar`` with air around it, which goes away with the bar."""
-    frame = QWidget()
-    row = QHBoxLayout(frame)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.addWidget(bar)
-    return frame

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushBu
 from app.theme import LIGHT, Theme
 
 
-class NoticeBar(QFrame):
+class NoticeBar(QWidget):
     """One sentence, the actions that go with it, and a progress bar while one runs.
 
     ``actionChosen(key)`` names the button that was pressed. Hidden until something is shown.
@@ -18,20 +18,24 @@ class NoticeBar(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("noticeBar")
+        self._box = QFrame(self)
+        self._box.setObjectName("noticeBar")
         self._error = False
         self._theme = LIGHT
-        self._label = QLabel(self)
+        self._label = QLabel(self._box)
         self._label.setWordWrap(True)
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._progress = QProgressBar(self)
+        self._progress = QProgressBar(self._box)
         self._progress.setFixedWidth(140)
         self._progress.setTextVisible(False)
         self._progress.hide()
         self._buttons: list[QPushButton] = []
-        self._row = QHBoxLayout(self)
+        self._row = QHBoxLayout(self._box)
         self._row.setContentsMargins(12, 8, 8, 8)
+        air = QHBoxLayout(self)
+        air.setContentsMargins(24, 8, 24, 4)
+        air.addWidget(self._box)
         self._row.setSpacing(8)
         self._row.addWidget(self._label, 1)
         self._row.addWidget(self._progress)
@@ -83,13 +87,13 @@ class NoticeBar(QFrame):
         """Paint the bar in ``theme``."""
         self._theme = theme
         edge = theme.error if self._error else theme.accent
-        self.setStyleSheet(
+        self._box.setStyleSheet(
             f"#noticeBar {{ background: {theme.raised}; border: 1px solid {theme.border};"
             f" border-left: 3px solid {edge}; border-radius: 6px; }}"
         )
 
     def _button(self, key: str, label: str) -> QPushButton:
-        button = QPushButton(label, self)
+        button = QPushButton(label, self._box)
         button.setObjectName(key)
         button.clicked.connect(lambda: self.actionChosen.emit(key))
         self._row.addWidget(button)

@@ -76,7 +76,7 @@ class OriginLegend(QFrame):
         self._switch.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._swatches = [_Swatch(*entry) for entry in _ENTRIES]
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 4, 16, 2)
+        row.setContentsMargins(24, 6, 24, 0)
         row.setSpacing(6)
         row.addWidget(self._switch)
         row.addSpacing(6)

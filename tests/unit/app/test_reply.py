@@ -91,6 +91,7 @@ def test_a_failed_reply_keeps_what_was_decided_and_its_sentence() -> None:
     assert message.text == TEXT
     assert message.state == MessageState.FAILED
     assert message.error == "It broke."
+    assert message.metrics["tokens"] == 9
 
 
 def test_spans_follow_a_final_text_that_is_shorter_or_longer() -> None:

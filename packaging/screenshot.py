@@ -1,0 +1,119 @@
+"""Makes the pictures of the README: the real window, the default model, light and dark.
+
+    xvfb-run -a -s "-screen 0 1600x1100x24" .venv/bin/python packaging/screenshot.py docs
+
+Needs the default model (`make run` fetches it) and no data of the person: chats and settings live
+in a temporary folder.
+"""
+
+# ruff: noqa: E402, TID251 (a picture of the window needs the window, and its path set first)
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# The script's own folder is called like a library; the program lives one above.
+sys.path[0] = str(ROOT)
+
+from PySide6.QtCore import QDeadlineTimer, QEventLoop
+from PySide6.QtWidgets import QApplication
+
+from app.compose import Paceline, Parts, real_engine, real_options
+from app.engine.fetch import ModelFetch
+from app.settings import Settings, SettingsStore
+from app.storage.conversations import ConversationStore
+from app.storage.db import Database
+from core.hub.library import Library, data_root
+
+SIZE = (1360, 860)
+LOAD_MS = 300_000
+REPLY_MS = 900_000
+SETTLE_MS = 700
+SETTINGS = Settings(theme="light", temperature=0.0, drafter="hybrid", gamma=5, max_new_tokens=220)
+PLAIN_PROMPT = "Why do cyclists ride close behind one another?"
+PROMPTS = (
+    "Name three uses of a hash table.",
+    "Repeat this list twice, then add two things of your own: bread, cheese, apples, "
+    "a bottle of water, a map of the hills, a warm jacket.",
+)
+
+
+def main() -> int:
+    """Write the pictures into the folder given on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where screenshot-light.png and -dark.png go")
+    folder: Path = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    app = QApplication(sys.argv[:1])
+    with tempfile.TemporaryDirectory() as home:
+        _photograph(app, Path(home), folder)
+    return 0
+
+
+def _photograph(app: QApplication, home: Path, folder: Path) -> None:
+    database = Database(home / "conversations.db")
+    program = Paceline(
+        Parts(
+            engine_factory=real_engine(data_root() / "prepared"),
+            list_options=real_options,
+            library=Library(data_root() / "models"),
+            store=ConversationStore(database),
+            settings=SETTINGS,
+            saver=SettingsStore(home / "settings.json"),
+            fetch=ModelFetch(),
+        ),
+        app,
+    )
+    window = program.window
+    window.resize(*SIZE)
+    window.show()
+    program.start()
+    try:
+        _wait(lambda: program.models.ready, LOAD_MS, "the model was not loaded")
+        # One plain reply, so that the speeds beside it are measured and not claimed.
+        program.preferences.replace(replace(SETTINGS, drafter="off"))
+        _ask(program, PLAIN_PROMPT)
+        program.preferences.replace(SETTINGS)
+        for prompt in PROMPTS:
+            program.chat.open(None)
+            _ask(program, prompt)
+        for theme in ("light", "dark"):
+            program.preferences.choose_theme(theme)
+            _settle()
+            path = folder / f"screenshot-{theme}.png"
+            window.grab().save(str(path))
+            print(path)
+    finally:
+        window.close()
+        database.close()
+
+
+def _ask(program: Paceline, prompt: str) -> None:
+    ended: list[object] = []
+    program.chat.reply.ended.connect(ended.append)
+    program.chat.send(prompt)
+    _wait(lambda: bool(ended), REPLY_MS, f"there was no reply to {prompt!r}")
+    program.chat.reply.ended.disconnect(ended.append)
+
+
+def _wait(holds: Callable[[], bool], timeout_ms: int, problem: str) -> None:
+    deadline = QDeadlineTimer(timeout_ms)
+    while not holds():
+        if deadline.hasExpired():
+            raise SystemExit(f"screenshot: {problem} within {timeout_ms // 1000} s")
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 50)
+
+
+def _settle() -> None:
+    """Let layouts, plots and idle rendering come to rest."""
+    deadline = QDeadlineTimer(SETTLE_MS)
+    while not deadline.hasExpired():
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
