@@ -1,12 +1,14 @@
 """Measures what a frame of streaming costs the window thread, by position in the text.
 
-Times are processor times of the window thread, so that other load does not count. Run: ``QT_QPA_PLATFORM=offscreen python -m tests.benchmark.transcript_cost [--tokens 8000]``.
+Run: ``QT_QPA_PLATFORM=offscreen python -m tests.benchmark.transcript_cost [--tokens 8000]``.
 A frame is one drain at 30 Hz of 200 tokens/s: taking the tokens, rendering, laying out, painting.
+Times are processor times of the window thread, so that other load does not count.
 """
 
 import argparse
 import json
 import random
+import sys
 import time
 from collections.abc import Iterator
 
@@ -17,37 +19,39 @@ from app.widgets.transcript import TranscriptView
 from core.events import Token
 
 TOKENS_A_FRAME = 7
-_WORDS = [
-    "the",
-    "table",
-    "holds",
-    "**every**",
-    "name",
-    "in",
-    "a",
-    "drawer",
-    "and",
-    "`hash`",
-    "tells",
-    "which",
-    "one",
-    "it",
-    "is",
-    "so",
-    "that",
-    "nobody",
-    "has",
-    "to",
-    "look",
-    "through",
-    "*all*",
-    "of",
-    "them",
-    "for",
-    "a",
-    "single",
-    "number",
-]
+_WORDS = tuple(
+    [
+        "the",
+        "table",
+        "holds",
+        "**every**",
+        "name",
+        "in",
+        "a",
+        "drawer",
+        "and",
+        "`hash`",
+        "tells",
+        "which",
+        "one",
+        "it",
+        "is",
+        "so",
+        "that",
+        "nobody",
+        "has",
+        "to",
+        "look",
+        "through",
+        "*all*",
+        "of",
+        "them",
+        "for",
+        "a",
+        "single",
+        "number",
+    ]
+)
 _CODE = (
     "def put(table, name, value):\n"
     '    """Store value under name."""\n'
@@ -141,6 +145,11 @@ def quantile(values: list[float], part: float) -> float:
     return ordered[min(int(part * len(ordered)), len(ordered) - 1)]
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Print one line a kind and quarter, and JSON at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -179,9 +188,9 @@ def main() -> None:
             ],
         }
         for number, quarter in enumerate(report[kind]["quarters"], start=1):
-            print(f"{kind:11} quarter {number}: {quarter}", flush=True)
-        print(f"{kind:11} finish: {finish:.1f} ms", flush=True)
-    print(json.dumps(report))
+            _say(f"{kind:11} quarter {number}: {quarter}")
+        _say(f"{kind:11} finish: {finish:.1f} ms")
+    _say(json.dumps(report))
 
 
 if __name__ == "__main__":

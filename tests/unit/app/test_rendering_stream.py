@@ -1,0 +1,160 @@
+"""A text rendered while it grows ends as the text rendered at once."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.rendering.model import Para
+from app.rendering.stream import SOFT_LIMIT, StreamRenderer, render
+
+SAMPLE = """# Head *x*
+
+para **bold *it*** `code` [link](http://a.example) &amp; \\* <b>x</b> $a_1$
+next
+setext
+---
+
+- a
+- b **c**
+  1. one
+
+     more
+
+  ```python
+  x = 1
+  ```
+- z
+
+> quote
+> > deep
+
+intro
+| a | b |
+|---|:-:|
+| 1 | `x` |
+
+```python
+def f(x):
+    '''doc
+    more'''
+    return 1
+
+g()
+```
+~~~
+tilde ``` inside
+~~~
+
+***
+
+    indented
+
+last
+"""
+
+
+def flat(paras: list[Para]) -> list[tuple[object, ...]]:
+    """Return what is shown, paragraphs that were frozen in parts joined."""
+    result: list[tuple[object, ...]] = []
+    for para in paras:
+        chars = tuple(
+            (char, run.source_of(i), run.style, run.href, run.syntax)
+            for run in para.runs
+            for i, char in enumerate(run.text)
+        )
+        if para.continues:
+            result[-1] = result[-1] + chars
+        else:
+            marker = para.marker.text if para.marker else ""
+            shape = (para.kind, para.level, para.quote, para.indent, marker, para.rows)
+            result.append(shape + chars)
+    return result
+
+
+def streamed(text: str, steps: list[int]) -> StreamRenderer:
+    renderer = StreamRenderer(clock=lambda: 0.0)
+    position, number = 0, 0
+    while position < len(text):
+        position = min(len(text), position + steps[number % len(steps)])
+        number += 1
+        renderer.update(text, position)
+    renderer.update(text, len(text), final=True)
+    return renderer
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_streamed_text_ends_as_one_rendered_at_once(seed: int) -> None:
+    steps = [random.Random(seed).randint(1, 12) for _ in range(50)]
+    assert flat(streamed(SAMPLE, steps).frozen) == flat(render(SAMPLE, 0, len(SAMPLE)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from("ab *_`#-1.>|\n\n~"), max_size=100),
+    st.lists(st.integers(1, 9), min_size=1, max_size=8),
+)
+def test_any_streamed_text_ends_as_one_rendered_at_once(text: str, steps: list[int]) -> None:
+    assert flat(streamed(text, steps).frozen) == flat(render(text, 0, len(text)))
+
+
+def test_what_is_frozen_never_changes() -> None:
+    renderer = StreamRenderer(clock=lambda: 0.0)
+    before: list[Para] = []
+    for position in range(1, len(SAMPLE) + 1):
+        renderer.update(SAMPLE, position)
+        assert renderer.frozen[: len(before)] == before
+        before = list(renderer.frozen)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\n" + "x = f(1)\n" * 800,
+        "- item one two three\n" * 400,
+        "word and another word. " * 400,
+        "1. item\n\n   more of it\n\n" * 200,
+    ],
+    ids=["code", "list", "paragraph", "loose list"],
+)
+def test_a_long_open_block_is_rendered_in_bounded_parts(text: str) -> None:
+    renderer = StreamRenderer(clock=lambda: 0.0)
+    largest = 0
+    for position in range(0, len(text), 40):
+        renderer.update(text, position)
+        largest = max(largest, sum(len(para.text) for para in renderer.open))
+    assert largest < 2 * SOFT_LIMIT
+
+
+def test_a_long_list_keeps_its_numbers_and_depth() -> None:
+    text = "".join(f"{n}. item {n}\n    - inner {n}\n" for n in range(1, 200))
+    paras = streamed(text, [37]).frozen
+    markers = [para.marker.text for para in paras if para.marker and para.indent == 1]
+    assert markers == [f"{n}." for n in range(1, 200)]
+    assert sum(para.indent == 2 for para in paras) == 199
+
+
+def test_a_long_paragraph_loses_nothing() -> None:
+    text = " ".join(f"word{n} **b{n}** and" for n in range(1000))
+    shown = "".join(para.text for para in streamed(text, [31]).frozen)
+    assert shown == text.replace("**", "")
+
+
+def test_a_dear_block_rests_and_its_text_still_shows() -> None:
+    times = iter([0.0, 1.0, 1.1, 1.2, 99.0, 99.1])
+    renderer = StreamRenderer(clock=lambda: next(times))
+    renderer.update("**a** b", 7)
+    assert renderer.update("**a** b\nc **d** ", 16) is False
+    assert renderer.open[-1].text == "a b\u2028c **d** "
+    assert renderer.update("**a** b\nc **d** e", 17) is False
+    assert renderer.update("**a** b\nc **d** ef", 18) is True
+    assert renderer.open[-1].text == "a b c d ef"
+
+
+def test_a_closing_fence_in_the_making_is_not_shown() -> None:
+    text = "```\ncode\n``"
+    renderer = StreamRenderer(clock=lambda: 0.0)
+    for position in range(1, len(text) + 1):
+        renderer.update(text, position)
+    assert [para.text for para in (*renderer.frozen, *renderer.open)][1:] == ["code"]
