@@ -53,7 +53,14 @@ def harmless(text: str) -> str:
 
 def make_console(stream: TextIO) -> Console:
     """Return a console that honours NO_COLOR, keeps plain streams plain and guesses nothing."""
-    return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Console(
+        file=stream,
+        force_terminal=stream.isatty(),  # FORCE_COLOR must not put colours into a pipe
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
 
 
 def can_redraw(console: Console) -> bool:

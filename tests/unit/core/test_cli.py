@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,16 @@ def test_interrupting_a_load_exits_with_130_and_no_traceback(model_path: str) ->
     engine.load_gate.wait = lambda _cancel: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
     assert command.run("ask", "Hi", "--target", model_path) == 130
     assert "Traceback" not in command.complaint
+
+
+def test_outside_the_main_thread_a_reply_leaves_the_signals_alone(model_path: str) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    command = CommandLine()
+    codes: list[int] = []
+    thread = threading.Thread(
+        target=lambda: codes.append(command.run("ask", "Hi", "--target", model_path))
+    )
+    thread.start()
+    thread.join()
+    assert codes == [0]
+    assert signal.getsignal(signal.SIGINT) is handler

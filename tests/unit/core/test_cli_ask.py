@@ -39,6 +39,15 @@ def test_piped_output_is_the_reply_and_nothing_else(model: tuple[str, str]) -> N
     assert command.out.getvalue() == f"{REPLY}\n"
 
 
+def test_force_color_puts_no_colour_into_a_pipe(
+    model: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    command = CommandLine()
+    command.run("ask", "Hi", *model)
+    assert "\x1b" not in command.out.getvalue() + command.complaint
+
+
 def test_the_summary_on_stderr_has_the_numbers_and_what_was_in_force(
     model: tuple[str, str],
 ) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.text import Text
 from core.cancel import CancelToken
 from core.cli.commands import COMMANDS, Command, parse_line
 from core.cli.reply import LiveReply, fold
+from core.cli.tty import echo_off
 from core.errors import UserError
 from core.events import DrafterOption, Event, Failed, Finished, FinishReason
 from core.requests import GenerateRequest
@@ -376,3 +378,30 @@ def test_a_line_is_cut_where_the_terminal_would_cut_it() -> None:
     assert rows == ["abcd", "日本", "語ef"]
     assert [row.plain for row in fold(Text("abcde"), 5)] == ["abcde"]
     assert [row.plain for row in fold(Text(""), 5)] == [""]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console of Windows has no echo to take")
+def test_what_is_typed_during_a_reply_is_not_echoed_into_it_and_not_lost() -> None:
+    import os
+    import termios
+
+    master, slave = os.openpty()
+    with open(slave, "w", encoding="utf-8") as terminal:
+
+        def echoes() -> bool:
+            return bool(termios.tcgetattr(slave)[3] & termios.ECHO)
+
+        assert echoes()
+        with echo_off(terminal):
+            assert not echoes()
+            os.write(master, b"typed\n")
+        assert echoes()
+        assert os.read(slave, 10) == b"typed\n"
+    os.close(master)
+
+
+def test_a_stream_that_is_no_terminal_is_left_alone(tmp_path: Path) -> None:
+    with echo_off(Stream()):
+        pass
+    with (tmp_path / "file").open("w", encoding="utf-8") as file, echo_off(file):
+        pass
