@@ -74,6 +74,16 @@ class MessageWidget(QWidget):
         return self._footer
 
     @property
+    def prefill_line(self) -> PrefillLine:
+        """How much of the prompt has been read."""
+        return self._prefill
+
+    @property
+    def error_box(self) -> ErrorBox:
+        """Why the reply broke off."""
+        return self._error
+
+    @property
     def rendered(self) -> bool:
         """Whether the text has been rendered."""
         return self._rendered

@@ -25,6 +25,11 @@ class QuietButton(QToolButton):
         """Draw the icon in ``colour``."""
         self.setIcon(icon(self._name, colour))
 
+    @property
+    def revealed(self) -> bool:
+        """Whether it is painted without the focus, too."""
+        return self._revealed
+
     def reveal(self, shown: bool) -> None:
         """Show or hide what is painted."""
         if shown != self._revealed:

@@ -182,6 +182,26 @@ class TranscriptView(QScrollArea):
         """Whether the end is kept in sight while text comes."""
         return self._following
 
+    @property
+    def working(self) -> bool:
+        """Whether texts out of sight are still to be rendered."""
+        return self._idle.isActive()
+
+    @property
+    def empty_state(self) -> EmptyState:
+        """What is shown while there is no message."""
+        return self._empty
+
+    @property
+    def error_box(self) -> ErrorBox:
+        """What is said at the end when sending failed."""
+        return self._error
+
+    @property
+    def jump_button(self) -> JumpButton:
+        """Shown while the reader is away from the end."""
+        return self._jump
+
     def jump_to_end(self) -> None:
         """Go to the end and follow it again."""
         self._following = True

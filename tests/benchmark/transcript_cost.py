@@ -19,38 +19,9 @@ from app.widgets.transcript import TranscriptView
 from core.events import Token
 
 TOKENS_A_FRAME = 7
-_WORDS = tuple(
-    [
-        "the",
-        "table",
-        "holds",
-        "**every**",
-        "name",
-        "in",
-        "a",
-        "drawer",
-        "and",
-        "`hash`",
-        "tells",
-        "which",
-        "one",
-        "it",
-        "is",
-        "so",
-        "that",
-        "nobody",
-        "has",
-        "to",
-        "look",
-        "through",
-        "*all*",
-        "of",
-        "them",
-        "for",
-        "a",
-        "single",
-        "number",
-    ]
+_SENTENCE = (
+    "the table holds **every** name in a drawer and `hash` tells which one it is so that "
+    "nobody has to look through *all* of them for a single number"
 )
 _CODE = (
     "def put(table, name, value):\n"
@@ -62,7 +33,8 @@ _CODE = (
 
 
 def _words(count: int) -> str:
-    return " ".join(random.choice(_WORDS) for _ in range(count))
+    words = _SENTENCE.split()
+    return " ".join(random.choice(words) for _ in range(count))
 
 
 def text_of(kind: str, characters: int) -> str:

@@ -128,7 +128,7 @@ def test_a_long_open_block_is_rendered_in_bounded_parts(text: str) -> None:
 
 
 def test_a_long_list_keeps_its_numbers_and_depth() -> None:
-    text = "".join(f"{n}. item {n}\n    - inner {n}\n" for n in range(1, 200))
+    text = "".join(f"{n}. item {n}\n{' ' * len(f'{n}. ')}- inner {n}\n" for n in range(1, 200))
     paras = streamed(text, [37]).frozen
     markers = [para.marker.text for para in paras if para.marker and para.indent == 1]
     assert markers == [f"{n}." for n in range(1, 200)]
