@@ -84,6 +84,7 @@ def _run(
     )
     window = program.window
     instance.raised.connect(window.come_to_front)
+    instance.raised.connect(lambda: logger.info("another start raised this window"))
     bridge.crashed.connect(program.show_crash)
     layout = paths.config / LAYOUT_NAME
     _restore_layout(program, layout)
@@ -94,6 +95,7 @@ def _run(
     if notices:
         program.show_notice(" ".join(notices))
     with _ending_on_signals():
+        logger.info("the window is open")
         code = app.exec()
     if not program.stopped_in_time:
         # A native call cannot be interrupted. All is stored; leaving now is all that is left.

@@ -88,6 +88,8 @@ class ChatController(QObject):
         self._current = conversation_id
         self._views.notices.dismiss()
         self._reload()
+        replies = [message for message in self._thread if message.role == "assistant"]
+        self.reply.show_numbers(replies[-1] if replies else None)
         self.currentChanged.emit(conversation_id)
         self._views.composer.focus()
 

@@ -1,7 +1,7 @@
 """One reply while it is being written: its text, its spans, and when to save it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 from app.engine.work import Job
@@ -100,3 +100,18 @@ class ReplyRun:
         if left and spans:
             spans[-1] = replace(spans[-1], length=spans[-1].length + left)
         return text, tuple(spans)
+
+
+def metrics_of(message: Message, rounds: Sequence[Round]) -> GenerationMetrics:
+    """Return the numbers of a stored reply, counted again from its rounds."""
+
+    def stored(name: str) -> float:
+        value = message.metrics.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    return summarise(
+        rounds,
+        prompt_tokens=int(stored("prompt_tokens")),
+        reused_tokens=int(stored("reused_tokens")),
+        prefill_ms=stored("prefill_ms"),
+    )

@@ -7,12 +7,13 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.models import ModelController
 from app.controllers.prompts import frozen_settings
-from app.controllers.reply import ReplyRun
+from app.controllers.reply import ReplyRun, metrics_of
 from app.controllers.views import ChatViews
 from app.engine.pump import EventPump
 from app.engine.work import Generate, JobEvent
 from app.records import Message, MessageState
 from app.storage.conversations import ConversationStore
+from app.storage.rounds import rounds_of
 from core.errors import UserError
 from core.events import Failed, Finished, Notice, PrefillProgress, Round, Token
 from core.requests import GenerateRequest
@@ -92,6 +93,19 @@ class ReplyController(QObject):
         if self._run is not None and not self._run.job.cancel.cancelled:
             self._run.job.cancel.cancel()
             self._views.status.set_state("Stopping")
+
+    def show_numbers(self, message: Message | None) -> None:
+        """Show the plots and numbers of a stored reply, unless one is being written."""
+        if self._run is not None:
+            return
+        self._views.metrics.clear()
+        rounds = rounds_of(message) if message is not None else ()
+        if message is None or not rounds:
+            return
+        self._views.metrics.start_reply()
+        for round_ in rounds:
+            self._views.metrics.add_round(round_)
+        self._views.metrics.finish_reply(metrics_of(message, rounds))
 
     def discard(self, conversation_id: int) -> None:
         """Cancel the reply if it belongs to a conversation that is about to be deleted."""

@@ -60,6 +60,8 @@ class MainWindow(QMainWindow):
         self.commands.show_panels.toggled.connect(self._panels.setVisible)
         self.commands.quit.triggered.connect(self.close)
         self.commands.write.triggered.connect(self.composer.focus)
+        self.commands.search.triggered.connect(self._search)
+        self.commands.settings.triggered.connect(self._show_settings)
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of ``theme`` everywhere."""
@@ -120,6 +122,16 @@ class MainWindow(QMainWindow):
         """Tell the program before the window goes away."""
         self.closing.emit()
         event.accept()
+
+    def _search(self) -> None:
+        self.commands.show_conversations.setChecked(True)
+        self.conversations.focus_search()
+
+    def _show_settings(self) -> None:
+        self.commands.show_panels.setChecked(True)
+        self.settings.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        if not self.settings.hasFocus():
+            self.settings.focusNextChild()
 
     def _lay_out(self) -> None:
         centre = QWidget()

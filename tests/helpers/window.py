@@ -13,6 +13,7 @@ from app.records import Choice, Conversation, Message
 from app.settings import Settings, SettingsStore
 from app.storage.conversations import ConversationStore
 from app.storage.db import Database
+from app.widgets.dialogs import Dialogs
 from core.hub.library import Library
 from tests.helpers.fake_engine import FakeEngine
 
@@ -31,6 +32,7 @@ class Bench:
         settings: Settings | None = None,
         fetch_command: Callable[[str], list[str]] | None = None,
         engine_factory: Callable[[], EngineLike] | None = None,
+        dialogs: Dialogs | None = None,
         load: bool = True,
     ) -> None:
         self.qtbot = qtbot
@@ -60,6 +62,7 @@ class Bench:
                 settings=self.saver.load(),
                 saver=self.saver,
                 fetch=fetch,
+                dialogs=dialogs,
             ),
             instance,
         )

@@ -1,6 +1,6 @@
 """What is kept of a reply while it streams and when it ends."""
 
-from app.controllers.reply import ReplyRun
+from app.controllers.reply import ReplyRun, metrics_of
 from app.engine.work import Generate, Job
 from app.records import Message, MessageState
 from app.storage.rounds import rounds_of
@@ -99,3 +99,9 @@ def test_spans_follow_a_final_text_that_is_shorter_or_longer() -> None:
     assert sum(span.length for span in short.spans) == 8
     longer = fed().ended(Finished(reason="stop", text=TEXT + "!!"))
     assert sum(span.length for span in longer.spans) == len(TEXT) + 2
+
+
+def test_the_numbers_of_a_stored_reply_are_those_it_ended_with() -> None:
+    ended = summarise(DEFAULT_ROUNDS, prompt_tokens=12, reused_tokens=2, prefill_ms=100.0)
+    message = fed().ended(Finished(reason="stop", text=TEXT, metrics=ended))
+    assert metrics_of(message, rounds_of(message)) == ended
