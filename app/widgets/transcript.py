@@ -204,6 +204,9 @@ class TranscriptView(QScrollArea):
 
     def jump_to_end(self) -> None:
         """Go to the end and follow it again."""
+        # A focused button that hides hands the focus on, and Qt scrolls to where it goes.
+        if self._jump.hasFocus():
+            self.setFocus(Qt.FocusReason.OtherFocusReason)
         self._following = True
         self._relayout()
 

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, Qt, QUrl
-from PySide6.QtGui import QTextCursor
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QEnterEvent, QTextCursor
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -91,6 +91,7 @@ def test_a_reader_who_scrolled_up_is_left_alone_and_can_jump_back(
 ) -> None:
     view.set_messages([user(), reply(LONG), user("More", 3)])
     view.add_message(streaming(4))
+    qtbot.waitUntil(lambda: not view.working)
     view.verticalScrollBar().setValue(100)
     assert not view.following
     assert view.jump_button.isVisible()
@@ -353,9 +354,11 @@ def test_hovering_reveals_what_can_be_done(view: TranscriptView, qtbot: QtBot) -
     view.set_messages([reply("Hi")])
     widget = widget_of(view)
     (button,) = [b for b in widget.findChildren(QuietButton) if "Copy" in b.accessibleName()]
+    widget.leaveEvent(QEvent(QEvent.Type.Leave))
     assert not button.revealed
-    qtbot.mouseMove(widget, widget.rect().center())
-    qtbot.waitUntil(lambda: button.revealed)
+    middle = QPointF(widget.rect().center())
+    widget.enterEvent(QEnterEvent(middle, middle, middle))
+    assert button.revealed
     widget.leaveEvent(QEvent(QEvent.Type.Leave))
     assert not button.revealed
     button.setFocus()
