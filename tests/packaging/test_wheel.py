@@ -55,7 +55,12 @@ def test_a_wheel_carries_no_leftovers_and_the_licence(wheel: Path) -> None:
 def test_a_wheel_made_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
     archive = next(SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"]))
     with tarfile.open(archive) as source:
-        source.extractall(tmp_path / "source", filter="data")
+        for member in source:  # by hand: Debian's Python 3.11 has no extraction filters yet
+            content = source.extractfile(member)
+            if content is not None:
+                path = tmp_path / "source" / member.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content.read())
     [unpacked] = (tmp_path / "source").iterdir()
     assert _contents(_build_wheel(unpacked, tmp_path / "again")) == _contents(wheel)
 

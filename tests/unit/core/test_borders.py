@@ -126,7 +126,7 @@ FORBIDDEN_TEXT = [
     r"deb(ian)?\.debian" + r"\.org",
     "/wo" + r"rk/",
     "/ro" + r"ot/",
-    "/ho" + r"me/\w",
+    "/ho" + r"me/(?!me\b)\w",  # "me" is nobody
     "/tm" + r"p/(?!\.X11-unix)",
     "/op" + r"t/(wheels|pypi)",
 ]
