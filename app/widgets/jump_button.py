@@ -13,7 +13,7 @@ class JumpButton(QPushButton):
     def __init__(self, parent: QWidget) -> None:
         super().__init__("Latest", parent)
         self.setAccessibleName("Jump to latest")
-        self.setToolTip("Jump to latest (Ctrl+End)")
+        self.setToolTip("Jump to latest (End)")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.hide()
 

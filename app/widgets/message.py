@@ -95,16 +95,12 @@ class MessageWidget(QWidget):
 
     def set_message(self, message: Message) -> None:
         """Take a stored message; the text is rendered anew only if it is another one."""
-        streamed = self._rendered and message.text == self._body.text
+        streamed = message.text == self._body.text
         same_tokens = len(message.spans) == len(self._body.tokens) or not message.spans
         self._message = message
-        if not (streamed and same_tokens):
-            tokens = [
-                (span.length, TokenInfo(span.origin, span.target_prob, span.draft_prob))
-                for span in message.spans
-            ]
-            self._body.set_source(message.text, tokens)
         if self._rendered:
+            if not (streamed and same_tokens):
+                self._take_source()
             self._body.refresh(final=not self.streaming)
         if not self.streaming:
             self._body.set_caret(None)
@@ -112,15 +108,22 @@ class MessageWidget(QWidget):
         self._error.show_error(message.error, "")
         self._footer.show_message(message)
 
+    def _take_source(self) -> None:
+        tokens = [
+            (span.length, TokenInfo(span.origin, span.target_prob, span.draft_prob))
+            for span in self._message.spans
+        ]
+        self._body.set_source(self._message.text, tokens)
+
     def append_tokens(self, tokens: list[Token]) -> None:
         """Add streamed tokens; shown by :meth:`refresh`."""
+        self.materialise()
         for token in tokens:
             info = TokenInfo(token.origin, token.target_prob, token.draft_prob)
             self._body.append(token.text, info)
 
     def refresh(self) -> None:
         """Show what was appended."""
-        self._rendered = True
         self._body.refresh(final=not self.streaming)
         if self._body.text:
             self._prefill.hide()
@@ -128,11 +131,14 @@ class MessageWidget(QWidget):
     def materialise(self) -> None:
         """Render the text if that has not been done."""
         if not self._rendered:
+            self._rendered = True
+            self._take_source()
             self.refresh()
 
     def set_prefill(self, done: int, total: int) -> None:
         """Show how much of the prompt has been read."""
         self._prefill.set_progress(done, total)
+        self.materialise()
         self._prefill.setVisible(not self._body.text)
 
     def set_caret(self, opacity: float | None) -> None:

@@ -1,6 +1,6 @@
 """A text field that knows Enter that sends from Enter that confirms a composition."""
 
-from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
@@ -77,6 +77,12 @@ class MessageEdit(QPlainTextEdit):
         if source.hasText():
             self.insertPlainText(source.text())
             self.ensureCursorVisible()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Another font has another height."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Wrapping changes the height."""

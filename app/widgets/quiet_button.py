@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFocusEvent, QPaintEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from app.theme import LIGHT
 from app.widgets.icons import icon
 
 
@@ -14,6 +15,8 @@ class QuietButton(QToolButton):
         super().__init__(parent)
         self._name = name
         self._revealed = False
+        self._colour = LIGHT.muted
+        self._drawn = False
         self.setProperty("flat", True)
         self.setAutoRaise(True)
         self.setToolTip(words)
@@ -23,7 +26,15 @@ class QuietButton(QToolButton):
 
     def set_colour(self, colour: str) -> None:
         """Draw the icon in ``colour``."""
-        self.setIcon(icon(self._name, colour))
+        self._colour, self._drawn = colour, False
+        if self._revealed or self.hasFocus():
+            self._draw()
+
+    def _draw(self) -> None:
+        # Drawing takes a while, and a long chat has many buttons that are never seen.
+        if not self._drawn:
+            self._drawn = True
+            self.setIcon(icon(self._name, self._colour))
 
     @property
     def revealed(self) -> bool:
@@ -34,6 +45,7 @@ class QuietButton(QToolButton):
         """Show or hide what is painted."""
         if shown != self._revealed:
             self._revealed = shown
+            self._draw()
             self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -44,4 +56,5 @@ class QuietButton(QToolButton):
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Appear."""
         super().focusInEvent(event)
+        self._draw()
         self.update()

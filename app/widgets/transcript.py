@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QFont, QPalette, QResizeEvent
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from app.records import Message
@@ -296,6 +296,15 @@ class TranscriptView(QScrollArea):
         widget.set_caret(opacity)
 
     # Qt overrides
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Home and End go to the ends; the other keys scroll as usual."""
+        if event.key() == Qt.Key.Key_Home:
+            self.verticalScrollBar().setValue(0)
+        elif event.key() == Qt.Key.Key_End:
+            self.jump_to_end()
+        else:
+            super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay out for the new width."""

@@ -343,6 +343,25 @@ def test_the_wheel_over_a_text_scrolls_the_chat(view: TranscriptView, qtbot: QtB
     assert view.verticalScrollBar().value() < before
 
 
+def test_home_and_end_go_to_the_ends(view: TranscriptView, qtbot: QtBot) -> None:
+    view.set_messages([reply(LONG)])
+    (text_view,) = widget_of(view).body.views
+    qtbot.keyClick(text_view, Qt.Key.Key_Home)
+    assert view.verticalScrollBar().value() == 0
+    qtbot.keyClick(text_view, Qt.Key.Key_End)
+    assert view.verticalScrollBar().value() == view.verticalScrollBar().maximum()
+    assert view.following
+
+
+def test_a_reply_that_goes_on_is_shown_from_what_was_stored(view: TranscriptView) -> None:
+    tokens = tokens_of(["Some", " text"], ["plain"] * 2)
+    stored = reply("Some text", spans=spans_of(tokens), state=MessageState.STREAMING)
+    view.set_messages([user(), stored])
+    view.append_tokens(2, tokens_of([" goes on"], ["accepted"]))
+    view.flush()
+    assert text_of(view) == "Some text goes on"
+
+
 def test_nothing_of_a_message_is_fetched(view: TranscriptView) -> None:
     view.set_messages([reply("![cat](http://a.example/cat.png)")])
     (text_view,) = widget_of(view).body.views
