@@ -74,7 +74,7 @@ def test_an_exception_is_logged_with_its_place_but_not_the_values_it_met(
 def test_the_message_of_an_error_about_code_is_kept() -> None:
     assert summary(RuntimeError("shapes [1, 2] and [3]")) == "RuntimeError: shapes [1, 2] and [3]"
     assert summary(UserError("No model.", "Choose one.")) == "UserError: No model. Choose one."
-    assert summary(FileNotFoundError(2, "No such file", "/home/me/letter")) == (
+    assert summary(FileNotFoundError(2, "No such file", "/somewhere/letter")) == (
         "FileNotFoundError: No such file"
     )
 
