@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # The script's own folder is called like a library; the program lives one above.
 sys.path[0] = str(ROOT)
 
-from PySide6.QtCore import QDeadlineTimer, QEventLoop
+from PySide6.QtCore import QDeadlineTimer, QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.compose import Paceline, Parts, real_engine, real_options
@@ -32,7 +32,8 @@ from core.hub.library import Library, data_root
 SIZE = (1360, 860)
 LOAD_MS = 300_000
 REPLY_MS = 900_000
-SETTLE_MS = 700
+POLL_MS = 50
+SETTLE_MS = 900
 SETTINGS = Settings(theme="light", temperature=0.0, drafter="hybrid", gamma=5, max_new_tokens=220)
 PLAIN_PROMPT = "Why do cyclists ride close behind one another?"
 PROMPTS = (
@@ -83,7 +84,7 @@ def _photograph(app: QApplication, home: Path, folder: Path) -> None:
             _ask(program, prompt)
         for theme in ("light", "dark"):
             program.preferences.choose_theme(theme)
-            _settle()
+            _run_for(SETTLE_MS)  # layouts, plots and idle rendering come to rest
             path = folder / f"screenshot-{theme}.png"
             window.grab().save(str(path))
             print(path)
@@ -105,14 +106,13 @@ def _wait(holds: Callable[[], bool], timeout_ms: int, problem: str) -> None:
     while not holds():
         if deadline.hasExpired():
             raise SystemExit(f"screenshot: {problem} within {timeout_ms // 1000} s")
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 50)
+        _run_for(POLL_MS)
 
 
-def _settle() -> None:
-    """Let layouts, plots and idle rendering come to rest."""
-    deadline = QDeadlineTimer(SETTLE_MS)
-    while not deadline.hasExpired():
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)
+def _run_for(duration_ms: int) -> None:
+    loop = QEventLoop()
+    QTimer.singleShot(duration_ms, loop.quit)
+    loop.exec()
 
 
 if __name__ == "__main__":

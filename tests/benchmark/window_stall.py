@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer
@@ -148,26 +149,22 @@ def _stream(program: Paceline) -> None:
     ended: list[object] = []
     program.chat.reply.ended.connect(ended.append)
     program.chat.send("Write a long text with code.")
-    busy = time.thread_time()
     heart = Heartbeat()
-    costs: list[float] = []
-    seen = 0
-    while not ended:
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 50)
-        message = program.chat.reply.message
-        quarter = len(message.spans) * 4 // TOKENS if message is not None else 4
-        if quarter > seen:
-            now = time.thread_time()
-            costs.append((now - busy) * 4_000 / TOKENS)
-            seen, busy = quarter, now
+    spent = [time.thread_time()]
+    quarters = QTimer()
+    quarters.setInterval(round(1000 * TOKENS / TOKENS_PER_SECOND / 4))
+    quarters.timeout.connect(lambda: spent.append(time.thread_time()))
+    quarters.start()
+    _until(lambda: bool(ended))
     heart.report("streaming")
+    costs = [(after - before) * 4_000 / TOKENS for before, after in pairwise(spent)]
     shown = ", ".join(f"{cost:.2f}" for cost in costs)
     print(f"the window's thread spent {shown} ms a token in the quarters of the reply")
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 50)
+    while not holds():  # the heartbeat wakes it
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 if __name__ == "__main__":
