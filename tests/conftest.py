@@ -1,6 +1,5 @@
 """What every test stands on: a home of its own, no network, an offscreen Qt, no leftovers."""
 
-import gc
 import os
 import shutil
 import socket
@@ -108,15 +107,31 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_leftover_threads(request: pytest.FixtureRequest) -> Iterator[None]:
+def no_leftover_threads(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Fail a window test that leaves a thread of Python's or Qt's running."""
     if not request.path.is_relative_to(GUI_TESTS) and "qapp" not in request.fixturenames:
         yield
         return
-    before = set(threading.enumerate())
+    import shiboken6
+    from PySide6.QtCore import QThread
+
+    before, started = set(threading.enumerate()), []
+    start = QThread.start
+
+    def recording_start(self: QThread, *arguments: Any) -> None:
+        started.append(self)
+        start(self, *arguments)
+
+    monkeypatch.setattr(QThread, "start", recording_start)
     yield
     left = [thread.name for thread in threading.enumerate() if _outlives(thread, before)]
-    left += _running_qt_threads()
+    left += [
+        type(thread).__name__
+        for thread in started
+        if shiboken6.isValid(thread) and not thread.wait(int(THREAD_GRACE_S * 1000))
+    ]
     if left:
         pytest.fail(f"threads were left running: {', '.join(left)}")
 
@@ -128,21 +143,6 @@ def _outlives(thread: threading.Thread, before: set[threading.Thread]) -> bool:
         return False
     thread.join(THREAD_GRACE_S)
     return thread.is_alive()
-
-
-def _running_qt_threads() -> list[str]:
-    import shiboken6
-    from PySide6.QtCore import QThread
-
-    main_thread = QThread.currentThread()
-    running = []
-    for found in gc.get_objects():
-        # type() and not isinstance(): a lazy proxy would load what it stands for
-        if issubclass(type(found), QThread) and shiboken6.isValid(found):
-            is_over = found is main_thread or not found.isRunning()
-            if not is_over and not found.wait(int(THREAD_GRACE_S * 1000)):
-                running.append(type(found).__name__)
-    return running
 
 
 @pytest.fixture(scope="session")
