@@ -51,13 +51,15 @@ class StreamRenderer:
         self._rendered_at = float("-inf")
         self._rendered_to = start
 
-    def update(self, text: str, end: int, *, final: bool = False) -> bool:
+    def update(self, text: str, end: int, *, final: bool = False, complete: bool = False) -> bool:
         """Render ``text`` up to ``end``; with ``final`` everything is frozen.
 
-        Returns False when the new text was only appended as it is because rendering is dear.
+        Returns False when the new text was only appended as it is because rendering is dear;
+        that never happens to a ``complete`` text, which is only shown in parts.
         """
         now = self._clock()
-        if not final and self._cost > _DEAR_S and now - self._rendered_at < self._cost * _REST:
+        resting = not final and not complete
+        if resting and self._cost > _DEAR_S and now - self._rendered_at < self._cost * _REST:
             self._show_raw(text, end)
             return False
         self._render(text, end, final)

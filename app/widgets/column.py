@@ -65,8 +65,8 @@ class Column(QWidget):
 
     def add(self, widget: MessageWidget) -> None:
         """Add a message at the end."""
+        widget.hide()
         self._items.append(_Item(widget))
-        widget.show()
 
     def clear(self) -> None:
         """Remove all messages."""
@@ -121,6 +121,8 @@ class Column(QWidget):
         end = self._stack()
         for item in self._items:
             item.widget.setGeometry(left, item.y, self._text_width, item.height)
+            if item.wear is not None and item.widget.isHidden():
+                item.widget.show()
         end = self._place_tail(left, end)
         return self._place_empty(width, max(end + _BOTTOM, view_height))
 

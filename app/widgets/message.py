@@ -85,8 +85,8 @@ class MessageWidget(QWidget):
 
     @property
     def rendered(self) -> bool:
-        """Whether the text has been rendered."""
-        return self._rendered
+        """Whether the text has been rendered to its end."""
+        return self._rendered and not self._body.unfinished
 
     @property
     def streaming(self) -> bool:
@@ -129,10 +129,12 @@ class MessageWidget(QWidget):
             self._prefill.hide()
 
     def materialise(self) -> None:
-        """Render the text if that has not been done."""
+        """Render the text, or the next part of a long one, if that has not been done."""
         if not self._rendered:
             self._rendered = True
             self._take_source()
+            self.refresh()
+        elif self._body.unfinished:
             self.refresh()
 
     def set_prefill(self, done: int, total: int) -> None:

@@ -15,6 +15,8 @@ from app.widgets.markdown_view import MarkdownView
 from app.widgets.thinking_section import ThinkingSection
 
 _GAP = 4
+_PORTION = 3000
+"""Characters of a complete text that are rendered at a time, so that nothing blocks."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class MessageBody(QWidget):
         self._parts: list[_Part] = []
         self._scanner = ThinkingScanner(opened_by_prompt=opens_thinking)
         self._final = False
+        self._unfinished = False
 
     @property
     def text(self) -> str:
@@ -62,6 +65,11 @@ class MessageBody(QWidget):
     def tokens(self) -> TokenMap:
         """The tokens of the text."""
         return self._tokens
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a complete text is long and only its first part is shown; refresh goes on."""
+        return self._unfinished
 
     @property
     def views(self) -> list[MarkdownView]:
@@ -84,7 +92,7 @@ class MessageBody(QWidget):
 
     def refresh(self, *, final: bool) -> None:
         """Show the text so far; with ``final`` it is complete."""
-        self._final = final
+        self._final, self._unfinished = final, False
         for number, segment in enumerate(self._segments(final)):
             if number < len(self._parts):
                 old = self._parts[number].segment
@@ -96,7 +104,8 @@ class MessageBody(QWidget):
                 self._parts.append(self._make_part(segment))
             self._show_part(self._parts[number], segment, final)
         self._drop_parts(len(self._segments(final)))
-        if final and any(part.renderer.has_references for part in self._parts):
+        defined = any(part.renderer.has_references for part in self._parts)
+        if final and defined and not self._unfinished:
             # A definition may come after its use; only the whole text resolves it.
             self._drop_parts(0)
             for segment in self._segments(final):
@@ -137,15 +146,20 @@ class MessageBody(QWidget):
                 return
         if part.complete or (part.rendered_to == segment.end and not complete):
             return
+        end = segment.end
         if not self._markdown:
-            part.view.show_paras(render_plain(self._text, segment.start, segment.end), [])
+            part.view.show_paras(render_plain(self._text, segment.start, end), [])
         else:
-            rendered = part.renderer.update(self._text, segment.end, final=complete)
+            begin = max(part.rendered_to, segment.start)
+            in_parts = complete and end - begin > _PORTION
+            if in_parts:
+                self._unfinished, complete, end = True, False, begin + _PORTION
+            rendered = part.renderer.update(self._text, end, final=complete, complete=in_parts)
             begun = time.perf_counter()
             part.view.show_paras(part.renderer.frozen, part.renderer.open)
             if rendered:
                 part.renderer.add_cost(time.perf_counter() - begun)
-        part.rendered_to, part.complete = segment.end, complete
+        part.rendered_to, part.complete = end, complete
 
     def _section_toggled(self) -> None:
         self.refresh(final=self._final)

@@ -55,6 +55,7 @@ class MessageFooter(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._base = parent
+        self._several = False
         self._numbers = ElidedLabel("", self)
         self._back = QuietButton("chevron-left", "Previous version", self)
         self._version = QLabel(self)
@@ -78,7 +79,7 @@ class MessageFooter(QWidget):
         ending = ending or _REASONS.get(str(message.metrics.get("reason")), "")
         parts = [part for part in (ending, numbers_line(message.metrics)) if part]
         self._numbers.setText(" · ".join(parts))
-        several = message.versions > 1
+        several = self._several = message.versions > 1
         for widget in (self._back, self._version, self._forth):
             widget.setVisible(several)
         self._version.setText(f"{message.version}/{message.versions}")
@@ -109,5 +110,5 @@ class MessageFooter(QWidget):
         """Show or hide what can be done; a version switch always shows."""
         self._copy.reveal(shown)
         self._again.reveal(shown)
-        self._back.reveal(True)
-        self._forth.reveal(True)
+        self._back.reveal(self._several)
+        self._forth.reveal(self._several)

@@ -45,7 +45,8 @@ class QuietButton(QToolButton):
         """Show or hide what is painted."""
         if shown != self._revealed:
             self._revealed = shown
-            self._draw()
+            if shown:
+                self._draw()
             self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:

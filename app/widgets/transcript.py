@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
@@ -26,8 +26,10 @@ _AT_END = 8
 class TranscriptView(QScrollArea):
     """Shows one conversation. Signals carry message ids; links are http, https or mailto.
 
-    Tokens are shown at most every 33 ms. Texts far from what is seen are rendered while the
-    window is idle.
+    Tokens are shown at most every 33 ms; a reader who scrolled away from the end is left alone.
+    ``empty_state`` shows while there is no message, ``error_box`` what went wrong at the end,
+    ``jump_button`` while the reader is away from it. Texts far from what is seen are rendered
+    while the window is idle.
     """
 
     regenerateClicked = Signal(int)
@@ -49,15 +51,15 @@ class TranscriptView(QScrollArea):
         self.setAccessibleName("Chat")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._wear = Wear(Look(self._theme, self._font()), True)
-        self._empty = EmptyState(self)
-        self._empty.promptChosen.connect(self.promptChosen)
+        self.empty_state = EmptyState(self)
+        self.empty_state.promptChosen.connect(self.promptChosen)
         self._prefill = PrefillLine(self)
-        self._error = ErrorBox(self)
-        self._column = Column(self._empty, self._prefill, self._error)
+        self.error_box = ErrorBox(self)
+        self._column = Column(self.empty_state, self._prefill, self.error_box)
         self.setWidget(self._column)
         self._prefill.hide()
-        self._jump = JumpButton(self)
-        self._jump.clicked.connect(self.jump_to_end)
+        self.jump_button = JumpButton(self)
+        self.jump_button.clicked.connect(self.jump_to_end)
         self._frame = QTimer(self, interval=FRAME_MS, singleShot=True)
         self._frame.timeout.connect(self.flush)
         self._idle = QTimer(self, interval=_IDLE_MS, singleShot=True)
@@ -80,7 +82,7 @@ class TranscriptView(QScrollArea):
 
     def add_message(self, message: Message) -> None:
         """Add a message at the end and go there."""
-        self._error.show_error("", "")
+        self.error_box.show_error("", "")
         self._prefill.hide()
         self._make(message).materialise()
         self._following = True
@@ -123,7 +125,7 @@ class TranscriptView(QScrollArea):
     def set_error(self, sentence: str, action: str) -> None:
         """Say at the end of the chat what went wrong and what to do; both empty removes it."""
         self._prefill.hide()
-        self._error.show_error(sentence, action)
+        self.error_box.show_error(sentence, action)
         self._relayout()
 
     def clear(self) -> None:
@@ -133,7 +135,7 @@ class TranscriptView(QScrollArea):
         self._pending.clear()
         self._messages.clear()
         self._column.clear()
-        self._error.show_error("", "")
+        self.error_box.show_error("", "")
         self._prefill.hide()
         self._relayout()
 
@@ -152,7 +154,7 @@ class TranscriptView(QScrollArea):
         palette.setColor(QPalette.ColorRole.Base, QColor(theme.surface))
         self.setPalette(palette)
         self._column.setPalette(palette)
-        self._jump.set_theme(theme)
+        self.jump_button.set_theme(theme)
         self._dress()
 
     def set_font_points(self, points: int) -> None:
@@ -164,7 +166,7 @@ class TranscriptView(QScrollArea):
         look = Look(self._theme, self._font())
         self._wear = Wear(look, self._wear.colouring)
         self._column.setFont(look.font)
-        for part in (self._empty, self._prefill, self._error):
+        for part in (self.empty_state, self._prefill, self.error_box):
             part.setFont(look.font)
             part.set_theme(self._theme)
         self._relayout()
@@ -187,25 +189,10 @@ class TranscriptView(QScrollArea):
         """Whether texts out of sight are still to be rendered."""
         return self._idle.isActive()
 
-    @property
-    def empty_state(self) -> EmptyState:
-        """What is shown while there is no message."""
-        return self._empty
-
-    @property
-    def error_box(self) -> ErrorBox:
-        """What is said at the end when sending failed."""
-        return self._error
-
-    @property
-    def jump_button(self) -> JumpButton:
-        """Shown while the reader is away from the end."""
-        return self._jump
-
     def jump_to_end(self) -> None:
         """Go to the end and follow it again."""
         # A focused button that hides hands the focus on, and Qt scrolls to where it goes.
-        if self._jump.hasFocus():
+        if self.jump_button.hasFocus():
             self.setFocus(Qt.FocusReason.OtherFocusReason)
         self._following = True
         self._relayout()
@@ -251,12 +238,13 @@ class TranscriptView(QScrollArea):
         try:
             bar = self.verticalScrollBar()
             anchor = self._column.anchor(bar.value())
-            size = self.viewport().size()
+            # The column is centred in the whole width, as the composer is, scroll bar or not.
+            size = QSize(self.width(), self.viewport().height())
             target = None if self._following else bar.value()
             # What is brought up to date changes its height, which moves things: twice settles it.
             for _ in range(2):
                 height = self._column.place(size.width(), size.height(), target, self._wear)
-                self._column.resize(size.width(), height)
+                self._column.resize(self.viewport().width(), height)
                 maximum = max(height - size.height(), 0)
                 if self._following:
                     bar.setValue(maximum)
@@ -281,12 +269,14 @@ class TranscriptView(QScrollArea):
         self._relayout()
 
     def _place_jump(self) -> None:
-        self._jump.setVisible(not self._following and bool(self._messages))
-        size = self._jump.sizeHint()
+        self.jump_button.setVisible(not self._following and bool(self._messages))
+        size = self.jump_button.sizeHint()
         area = self.viewport().geometry()
         x = area.center().x() - size.width() // 2
-        self._jump.setGeometry(x, area.bottom() - size.height() - 10, size.width(), size.height())
-        self._jump.raise_()
+        self.jump_button.setGeometry(
+            x, area.bottom() - size.height() - 10, size.width(), size.height()
+        )
+        self.jump_button.raise_()
 
     def _show_caret(self, opacity: float) -> None:
         widget = self._streaming()
