@@ -63,6 +63,8 @@ class MarkdownView(QTextBrowser):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setOpenLinks(False)
+        # The viewport of a view that has not been shown yet has no width to go by.
+        self.setLineWrapMode(QTextBrowser.LineWrapMode.FixedPixelWidth)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -112,8 +114,8 @@ class MarkdownView(QTextBrowser):
 
     def height_for(self, width: int) -> int:
         """Lay the text out for ``width`` and return the height it needs."""
-        if self.document().textWidth() != width:
-            self.document().setTextWidth(width)
+        if self.lineWrapColumnOrWidth() != width:
+            self.setLineWrapColumnOrWidth(width)
         height = self.document().size().height()
         if len(self._writer) and self._writer.para(len(self._writer) - 1).group >= 0:
             height += FOOT_PAD
@@ -128,7 +130,7 @@ class MarkdownView(QTextBrowser):
             seen.add(para.group)
             button = self._buttons.get(para.group) or self._make_button(para.group)
             rect = layout.blockBoundingRect(self._writer.block(index))
-            x = self.viewport().width() - button.width() - 4
+            x = self.width() - button.width() - 4
             button.move(x, round(rect.center().y() - button.height() / 2))
             button.show()
         for group in set(self._buttons) - seen:

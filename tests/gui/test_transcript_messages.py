@@ -215,3 +215,12 @@ def test_hovering_reveals_what_can_be_done(view: TranscriptView, qtbot: QtBot) -
     assert not button.revealed
     button.setFocus()
     assert button.isVisible()
+
+
+def test_a_message_is_as_high_as_its_text_before_it_is_seen(view: TranscriptView) -> None:
+    view.resize(1000, 500)
+    view.set_messages([user("One line that needs some room but no second line, at this width.")])
+    (text_view,) = widget_of(view, 1).body.views
+    first = text_view.document().firstBlock().layout()
+    assert first.lineCount() == 1
+    assert text_view.height() < 3 * first.boundingRect().height()
