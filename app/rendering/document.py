@@ -12,13 +12,14 @@ from PySide6.QtGui import (
     QTextCursor,
     QTextDocument,
     QTextLayout,
+    QTextLength,
 )
 
 from app.rendering.look import Look
 from app.rendering.model import Para, ParaKind, Run, Style
 from app.rendering.overlay import overlay, shown_runs, utf16
 from app.rendering.placement import Placed, PlacedText
-from app.rendering.table import cells_of, extend_table, write_table
+from app.rendering.table import cells_of, extend_table, share_columns, write_table
 from app.rendering.tokens import TokenMap
 
 _CHAIN_LIMIT = 6000
@@ -184,7 +185,11 @@ class DocumentWriter(PlacedText):
     def _append_table(self, cursor: QTextCursor, para: Para, before: Placed | None) -> None:
         if before is None or before.table is not None:
             cursor.setBlockFormat(self.look.hair_format())
-        table = write_table(cursor, para, self.look)
+        widths: list[QTextLength] = []
+        if para.continues and before is not None and before.table is not None:
+            widths = share_columns(before.table, before.para)
+            cursor.movePosition(QTextCursor.MoveOperation.End)
+        table = write_table(cursor, para, self.look, widths)
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.setBlockFormat(self.look.hair_format())
         placed = Placed(para, table.firstPosition(), cursor.position(), len(self._placed), table)

@@ -8,26 +8,20 @@ between. So the cost of a frame does not grow with the text.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from app.rendering.highlight import highlighted_lines
+from app.rendering.fence import OpenFence, restart
 from app.rendering.inline import LINE_SEPARATOR
-from app.rendering.markdown import Parsed, code_runs, make_parser, parse
+from app.rendering.markdown import Parsed, make_parser, parse
 from app.rendering.model import Para, ParaKind, Run, Style
 
 SOFT_LIMIT = 1500
 """Characters of one open block above which parts of it are frozen."""
-_FENCE_WINDOW = 1500
+_TABLE_LIMIT = 4000
+"""The same for a table, which then goes on as another one with the same columns."""
 _DEAR_S = 0.006
 _REST = 6.0
 """A dear block rests this many times its last cost between renderings."""
-
-
-@dataclass(slots=True)
-class _Fence:
-    marks: str
-    language: str
-    group: int
 
 
 class StreamRenderer:
@@ -45,7 +39,8 @@ class StreamRenderer:
         self._base = start
         self._context = ""
         self._continues = False
-        self._fence: _Fence | None = None
+        self._in_table = False
+        self._fence: OpenFence | None = None
         self._clock = clock
         self._cost = 0.0
         self._rendered_at = float("-inf")
@@ -102,6 +97,10 @@ class StreamRenderer:
         tail = text[self._base : end]
         parsed = parse(self._parser, context + tail, self._base - len(context))
         self.has_references |= parsed.has_references
+        if self._in_table and parsed.paras and parsed.paras[0].kind is ParaKind.TABLE:
+            table = parsed.paras[0]
+            body = replace(table, rows=table.rows[1:], start=self._base, continues=True)
+            parsed = replace(parsed, paras=(body, *parsed.paras[1:]))
         if context:
             kept = [i for i, para in enumerate(parsed.paras) if _first_source(para) >= self._base]
             skipped = len(parsed.paras) - len(kept)
@@ -116,7 +115,12 @@ class StreamRenderer:
                 parsed.fence,
                 parsed.has_references,
             )
-        if self._continues and parsed.paras and parsed.paras[0].kind is ParaKind.TEXT:
+        if (
+            self._continues
+            and not self._in_table
+            and parsed.paras
+            and parsed.paras[0].kind is ParaKind.TEXT
+        ):
             first = replace(parsed.paras[0], continues=True)
             parsed = replace(parsed, paras=(first, *parsed.paras[1:]))
         return parsed
@@ -132,12 +136,12 @@ class StreamRenderer:
                 count, cut = index, line
         if count:
             self._advance(paras[:count], self._base + cut)
-            self._context, self._continues = "", False
+            self._context, self._continues, self._in_table = "", False, False
         self.open = paras[count:]
         if end - self._base > SOFT_LIMIT and self.open:
-            self._freeze_softly(parsed.contexts[count:], end)
+            self._freeze_softly(parsed.contexts[count:], text, end)
 
-    def _freeze_softly(self, contexts: tuple[str, ...], end: int) -> None:
+    def _freeze_softly(self, contexts: tuple[str, ...], text: str, end: int) -> None:
         last = len(self.open) - 1
         while (
             last > 0
@@ -156,6 +160,24 @@ class StreamRenderer:
             and not (self.open[0].indent or self.open[0].quote)
         ):
             self._split(self.open[0], end)
+
+        elif last == 0 and self.open[0].kind is ParaKind.TABLE and end - self._base > _TABLE_LIMIT:
+            self._split_table(self.open[0], text)
+
+    def _split_table(self, para: Para, text: str) -> None:
+        """Freeze all rows of a long table but the last two; its header opens the next parse."""
+        count = len(para.rows) - 2
+        if para.indent or para.quote or count < 2:
+            return
+        lines = text[para.start : para.end].splitlines(keepends=True)
+        frozen_lines = count + (0 if para.continues else 1)
+        cut = para.start + sum(len(line) for line in lines[:frozen_lines])
+        if not para.continues:
+            self._context = "".join(lines[:2])
+        head = replace(para, rows=para.rows[:count], end=cut)
+        self._advance([head], cut)
+        self.open = [replace(para, rows=para.rows[count:], start=cut, continues=True)]
+        self._continues, self._in_table = True, True
 
     def _split(self, para: Para, end: int) -> None:
         """Freeze a long paragraph up to a plain space well before its end."""
@@ -193,7 +215,7 @@ class StreamRenderer:
         first = parsed.blocks[-1][0]
         self._advance(list(parsed.paras[: first + 1]), code_start)
         self._continues = False
-        self._fence = _Fence(marks, language, parsed.paras[first].group)
+        self._fence = OpenFence(marks, language, parsed.paras[first].group)
         return True
 
     def _read_fence(self, text: str, end: int, final: bool) -> bool:
@@ -202,14 +224,14 @@ class StreamRenderer:
         if fence is None:
             return True
         lines = text[self._base : end].split("\n")
-        closing = next((i for i, line in enumerate(lines) if self._closes(line)), None)
+        closing = next((i for i, line in enumerate(lines) if fence.closes(line)), None)
         last_line_open = closing == len(lines) - 1
         code = lines if closing is None else lines[:closing]
-        if closing is None and not final and _may_close(lines[-1], fence.marks):
+        if closing is None and not final and fence.may_close(lines[-1]):
             code = lines[:-1]
         if code and not code[-1] and closing is None:
             code = code[:-1]
-        paras, fresh = self._code_paras(code, fence)
+        paras, fresh = fence.paras(code, self._base)
         if closing is not None and (not last_line_open or final):
             after = self._base + sum(len(line) + 1 for line in lines[: closing + 1])
             self._advance(paras, min(after, end))
@@ -219,59 +241,12 @@ class StreamRenderer:
             self._advance(paras, end)
             self._fence, self.open = None, []
             return True
-        keep = self._restart(paras, fresh)
+        keep = restart(paras, fresh)
         start = paras[keep].start if keep < len(paras) else self._base
         if keep:
             self._advance(paras[:keep], start)
         self.open = paras[keep:]
         return False
-
-    def _closes(self, line: str) -> bool:
-        fence = self._fence
-        marks = line.strip()
-        return (
-            fence is not None
-            and len(marks) >= len(fence.marks)
-            and set(marks) == {fence.marks[0]}
-            and len(line) - len(line.lstrip(" ")) <= 3
-        )
-
-    def _code_paras(self, lines: list[str], fence: _Fence) -> tuple[list[Para], list[bool]]:
-        paras: list[Para] = []
-        fresh: list[bool] = []
-        start = self._base
-        coloured = highlighted_lines("\n".join(lines), fence.language) if lines else ()
-        for line, (pieces, is_fresh) in zip(lines, coloured, strict=True):
-            end = start + len(line) + 1
-            paras.append(
-                Para(
-                    ParaKind.CODE,
-                    start,
-                    end,
-                    tuple(code_runs(pieces, start)),
-                    language=fence.language,
-                    group=fence.group,
-                )
-            )
-            fresh.append(is_fresh)
-            start = end
-        return paras, fresh
-
-    def _restart(self, paras: list[Para], fresh: list[bool]) -> int:
-        """Return how many lines to freeze: up to the last line highlighting may begin anew at.
-
-        Without such a line the window still has a limit; then a colour may be wrong, never text.
-        """
-        last = len(paras) - 1
-        keep = next((i for i in range(last, 0, -1) if fresh[i]), 0)
-        while keep < last and paras[-1].end - paras[keep].end > _FENCE_WINDOW:
-            keep += 1
-        return keep
-
-
-def _may_close(line: str, marks: str) -> bool:
-    mark = line.strip()
-    return bool(mark) and set(mark) == {marks[0]} and len(mark) <= len(marks)
 
 
 def _first_source(para: Para) -> int:

@@ -7,6 +7,7 @@ from PySide6.QtGui import (
     QTextBlockFormat,
     QTextCursor,
     QTextFrameFormat,
+    QTextLength,
     QTextTable,
     QTextTableFormat,
 )
@@ -14,6 +15,8 @@ from PySide6.QtGui import (
 from app.rendering.look import QUOTE_STEP, Look
 from app.rendering.model import Cell, Para, Style
 
+_WHOLE = QTextLength(QTextLength.Type.PercentageLength, 100.0)
+_MIN_WEIGHT, _MAX_WEIGHT = 4, 50
 _ALIGN = {
     "left": Qt.AlignmentFlag.AlignLeft,
     "right": Qt.AlignmentFlag.AlignRight,
@@ -21,8 +24,10 @@ _ALIGN = {
 }
 
 
-def write_table(cursor: QTextCursor, para: Para, look: Look) -> QTextTable:
-    """Insert the table of ``para`` at ``cursor``."""
+def write_table(
+    cursor: QTextCursor, para: Para, look: Look, widths: list[QTextLength]
+) -> QTextTable:
+    """Insert the table of ``para`` at ``cursor``; with ``widths`` it goes on one before it."""
     columns = max((len(row) for row in para.rows), default=1)
     table_format = QTextTableFormat()
     table_format.setBorder(1.0)
@@ -31,13 +36,35 @@ def write_table(cursor: QTextCursor, para: Para, look: Look) -> QTextTable:
     table_format.setBorderBrush(QBrush(QColor(look.theme.border)))
     table_format.setCellPadding(6.0)
     table_format.setCellSpacing(0.0)
-    table_format.setTopMargin(12.0)
+    table_format.setTopMargin(0.0 if widths else 12.0)
     table_format.setBottomMargin(12.0)
-    table_format.setHeaderRowCount(1)
+    table_format.setHeaderRowCount(0 if widths else 1)
+    if widths:
+        table_format.setWidth(_WHOLE)
+        table_format.setColumnWidthConstraints(widths)
     table_format.setLeftMargin(para.quote * QUOTE_STEP + para.indent * look.indent)
     table = cursor.insertTable(max(len(para.rows), 1), max(columns, 1), table_format)
     _fill(table, para, look, 0)
     return table
+
+
+def share_columns(table: QTextTable, para: Para) -> list[QTextLength]:
+    """Give the table of ``para`` columns that one after it can share; return their widths."""
+    table_format = table.format()
+    widths = list(table_format.columnWidthConstraints())
+    if not widths:
+        weights = [
+            max(min(sum(len(run.text) for run in row[column]), _MAX_WEIGHT) for row in para.rows)
+            + _MIN_WEIGHT
+            for column in range(table.columns())
+        ]
+        percent = QTextLength.Type.PercentageLength
+        widths = [QTextLength(percent, 100.0 * weight / sum(weights)) for weight in weights]
+        table_format.setColumnWidthConstraints(widths)
+        table_format.setWidth(_WHOLE)
+    table_format.setBottomMargin(0.0)
+    table.setFormat(table_format)
+    return widths
 
 
 def extend_table(table: QTextTable, old: Para, new: Para, look: Look) -> int | None:

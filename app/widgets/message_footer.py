@@ -33,7 +33,7 @@ def numbers_line(metrics: Mapping[str, object]) -> str:
     if (rate := number("tokens_per_second")) is not None:
         parts.append(speed(rate))
     if (gain := number("speed_up")) is not None:
-        parts.append(f"{ratio(gain)} plain")
+        parts.append(ratio(gain))
     drafted = number("proposed")
     if drafted:
         if (length := number("mean_acceptance_length")) is not None:

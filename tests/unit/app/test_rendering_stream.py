@@ -135,6 +135,21 @@ def test_a_long_list_keeps_its_numbers_and_depth() -> None:
     assert sum(para.indent == 2 for para in paras) == 199
 
 
+def test_a_long_table_goes_on_with_the_same_rows() -> None:
+    rows = "".join(f"| name {n} | `{n}` | a note on it |\n" for n in range(400))
+    text = f"| a | b | c |\n|---|--:|---|\n{rows}\nafter\n"
+    paras = streamed(text, [29]).frozen
+    assert paras[-1].text == "after"
+    tables = paras[:-1]
+    assert len(tables) > 2
+    assert [table.continues for table in tables] == [False] + [True] * (len(tables) - 1)
+    shown = [row[1][0].text for table in tables for row in table.rows]
+    assert shown == ["b", *(str(n) for n in range(400))]
+    for table in tables:
+        for row in table.rows:
+            assert all(text[run.source] == run.text[0] for cell in row for run in cell)
+
+
 def test_a_long_paragraph_loses_nothing() -> None:
     text = " ".join(f"word{n} **b{n}** and" for n in range(1000))
     shown = "".join(para.text for para in streamed(text, [31]).frozen)
