@@ -61,6 +61,7 @@ class Column(QWidget):
         for part in (empty, prefill, error):
             part.setParent(self)
         self._text_width = TEXT_WIDTH
+        self._chain: list[QWidget] = []
         self.setAutoFillBackground(True)
 
     def add(self, widget: MessageWidget) -> None:
@@ -74,6 +75,7 @@ class Column(QWidget):
             item.widget.hide()
             item.widget.deleteLater()
         self._items.clear()
+        self._chain.clear()
 
     def forget_height(self, widget: MessageWidget) -> None:
         """Measure ``widget`` anew when it is next placed."""
@@ -165,6 +167,19 @@ class Column(QWidget):
             self._error.setGeometry((width - wide) // 2, top + tall + _GAP, wide, box)
             tall += _GAP + box
         return max(height, top + tall + _BOTTOM)
+
+    def order_focus(self, before: QWidget) -> None:
+        """Let Tab go from ``before`` through the messages in reading order.
+
+        Qt keeps the order of creation, and texts are created when they come into sight.
+        """
+        chain = [widget for item in self._items for widget in item.widget.focus_chain()]
+        if chain == self._chain:
+            return
+        self._chain = chain
+        for widget in chain:
+            QWidget.setTabOrder(before, widget)
+            before = widget
 
     def unfinished(self, wear: Wear) -> bool:
         """Say whether a message is not up to date."""

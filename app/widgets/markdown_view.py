@@ -136,6 +136,10 @@ class MarkdownView(QTextBrowser):
         for group in set(self._buttons) - seen:
             self._buttons.pop(group).deleteLater()
 
+    def focus_chain(self) -> list[QWidget]:
+        """Return what takes the focus, in reading order."""
+        return [self, *(self._buttons[group] for group in sorted(self._buttons))]
+
     def code_text(self, group: int) -> str:
         """Return the code of the block ``group`` (the offset of its fence)."""
         lines = [p.text for p in self._writer.paras if p.group == group]

@@ -73,6 +73,10 @@ class MessageWidget(QWidget):
         """The line under the text."""
         return self._footer
 
+    def focus_chain(self) -> list[QWidget]:
+        """Return what takes the focus, in reading order."""
+        return [*self._body.focus_chain(), *self._footer.focus_chain()]
+
     @property
     def prefill_line(self) -> PrefillLine:
         """How much of the prompt has been read."""

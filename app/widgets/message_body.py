@@ -76,6 +76,15 @@ class MessageBody(QWidget):
         """The views of the text in reading order."""
         return [part.view for part in self._parts]
 
+    def focus_chain(self) -> list[QWidget]:
+        """Return what takes the focus, in reading order."""
+        chain: list[QWidget] = []
+        for part in self._parts:
+            if part.section is not None:
+                chain.append(part.section.header)
+            chain += part.view.focus_chain()
+        return chain
+
     def append(self, text: str, info: TokenInfo) -> None:
         """Add one token; nothing is shown before :meth:`refresh`."""
         self._text += text
@@ -128,6 +137,7 @@ class MessageBody(QWidget):
     def _make_part(self, segment: Segment) -> _Part:
         view = MarkdownView(self._tokens, self._look, lambda: self._text, self)
         view.writer.colouring = self._colouring
+        view.setAccessibleName("Thoughts" if segment.thinking else "Text of the message")
         view.linkActivated.connect(self.linkActivated)
         section = None
         if segment.thinking:

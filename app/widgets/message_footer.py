@@ -91,6 +91,10 @@ class MessageFooter(QWidget):
         self._again.setVisible(message.role == "assistant" and not streaming)
         self._copy.setVisible(not streaming)
 
+    def focus_chain(self) -> list[QWidget]:
+        """Return what takes the focus, from left to right."""
+        return [self._back, self._forth, self._copy, self._again]
+
     @property
     def words(self) -> str:
         """What the line says."""

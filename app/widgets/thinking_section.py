@@ -36,6 +36,11 @@ class ThinkingSection(QWidget):
         """Whether the thought text is shown."""
         return self._header.isChecked()
 
+    @property
+    def header(self) -> QToolButton:
+        """What opens and closes it."""
+        return self._header
+
     def set_opened(self, opened: bool) -> None:
         """Open or close."""
         self._header.setChecked(opened)

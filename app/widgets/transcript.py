@@ -256,6 +256,8 @@ class TranscriptView(QScrollArea):
         self._place_jump()
         if self._column.unfinished(self._wear):
             self._idle.start()
+        else:
+            self._column.order_focus(self)
 
     def _work_while_idle(self) -> None:
         self._column.catch_up(self._wear)

@@ -85,6 +85,19 @@ def _turn(number: int) -> tuple[Message, Message]:
     return user("Go on", 2 * number + 1), reply(text, 2 * number + 2)
 
 
+def test_tab_goes_through_the_messages_in_reading_order(view: TranscriptView, qtbot: QtBot) -> None:
+    view.set_messages([message for n in range(8) for message in _turn(n)])
+    qtbot.waitUntil(lambda: not view.working)
+    expected = [w for n in range(1, 17) for w in widget_of(view, n).focus_chain()]
+    found = []
+    widget = view.nextInFocusChain()
+    while widget is not view and len(found) < len(expected):
+        if widget in expected:
+            found.append(widget)
+        widget = widget.nextInFocusChain()
+    assert found == expected
+
+
 def test_a_long_conversation_opens_with_only_its_end_rendered(
     view: TranscriptView, qtbot: QtBot
 ) -> None:
