@@ -19,7 +19,7 @@ SOFT_LIMIT = 1500
 """Characters of one open block above which parts of it are frozen."""
 _TABLE_LIMIT = 4000
 """The same for a table, which then goes on as another one with the same columns."""
-_DEAR_S = 0.006
+_DEAR_S = 0.012
 _REST = 6.0
 """A dear block rests this many times its last cost between renderings."""
 
