@@ -11,9 +11,9 @@ from app.controllers.chat import ChatController
 from app.controllers.commands import CommandsController
 from app.controllers.conversations import ConversationsController
 from app.controllers.fetching import FetchController
-from app.controllers.models import ModelController, ModelViews
+from app.controllers.models import ModelController
 from app.controllers.preferences import PreferencesController, Saver
-from app.controllers.views import ChatViews
+from app.controllers.views import ChatViews, ModelViews
 from app.crash import CrashReport
 from app.engine.fetch import ModelFetch
 from app.engine.imports import import_engine_libraries

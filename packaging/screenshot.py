@@ -12,7 +12,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,11 +34,10 @@ REPLY_MS = 900_000
 POLL_MS = 50
 SETTLE_MS = 900
 SETTINGS = Settings(theme="light", temperature=0.0, drafter="hybrid", gamma=5, max_new_tokens=220)
-PLAIN_PROMPT = "Why do cyclists ride close behind one another?"
+OTHER_PROMPT = "Why do cyclists ride close behind one another?"
 PROMPTS = (
-    "Name three uses of a hash table.",
-    "Repeat this list twice, then add two things of your own: bread, cheese, apples, "
-    "a bottle of water, a map of the hills, a warm jacket.",
+    "Write a Python function that returns the mean of a list of numbers.",
+    "Show the function again, with a docstring.",
 )
 
 
@@ -75,13 +73,15 @@ def _photograph(app: QApplication, home: Path, folder: Path) -> None:
     program.start()
     try:
         _wait(lambda: program.models.ready, LOAD_MS, "the model was not loaded")
-        # One plain reply, so that the speeds beside it are measured and not claimed.
-        program.preferences.replace(replace(SETTINGS, drafter="off"))
-        _ask(program, PLAIN_PROMPT)
-        program.preferences.replace(SETTINGS)
+        _ask(program, lambda: program.chat.send(OTHER_PROMPT))
+        program.chat.open(None)
         for prompt in PROMPTS:
-            program.chat.open(None)
-            _ask(program, prompt)
+            _ask(program, lambda prompt=prompt: program.chat.send(prompt))
+        # The speed-up that is shown is measured: the same prompt plainly, then drafted again.
+        program.models.measure()
+        _wait(lambda: program.models.baseline is not None, REPLY_MS, "nothing was measured")
+        _wait(lambda: program.models.ready, REPLY_MS, "the measurement did not end")
+        _ask(program, program.chat.regenerate)
         for theme in ("light", "dark"):
             program.preferences.choose_theme(theme)
             _run_for(SETTLE_MS)  # layouts, plots and idle rendering come to rest
@@ -93,11 +93,11 @@ def _photograph(app: QApplication, home: Path, folder: Path) -> None:
         database.close()
 
 
-def _ask(program: Paceline, prompt: str) -> None:
+def _ask(program: Paceline, action: Callable[[], object]) -> None:
     ended: list[object] = []
     program.chat.reply.ended.connect(ended.append)
-    program.chat.send(prompt)
-    _wait(lambda: bool(ended), REPLY_MS, f"there was no reply to {prompt!r}")
+    action()
+    _wait(lambda: bool(ended), REPLY_MS, "there was no reply")
     program.chat.reply.ended.disconnect(ended.append)
 
 

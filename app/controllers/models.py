@@ -1,7 +1,6 @@
 """The loaded pair: choosing, fetching, loading, and what is in force."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
@@ -15,7 +14,7 @@ from app.controllers.force import (
     speculation_for,
 )
 from app.controllers.pairs import load_request_for, missing_models, pair_choices, pair_title
-from app.controllers.views import Header, Metrics, Notices, SettingsView, Status
+from app.controllers.views import ModelViews
 from app.engine.pump import EventPump
 from app.engine.work import Cancelled, Job, JobEvent, ListOptions, Load, OptionsListed
 from app.settings import Settings
@@ -25,18 +24,8 @@ from core.hub.library import Library
 from core.requests import GenerateRequest, LoadRequest, SpeculationParams
 
 RETRY_LOAD = "retry-load"
+LOAD_LAST = "load-last"
 DISMISS = "dismiss-model-notice"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelViews:
-    """The widgets that show what is loaded."""
-
-    panel: SettingsView
-    metrics: Metrics
-    status: Status
-    header: Header
-    notices: Notices
 
 
 class ModelController(QObject):
@@ -65,6 +54,9 @@ class ModelController(QObject):
         self._views = views
         self._loaded: Loaded | None = None
         self._request: LoadRequest | None = None
+        self._good: LoadRequest | None = None
+        """The last load that succeeded, to return to from one that failed."""
+        self._good_title = ""
         self._pair = ""
         self._load_job: Job | None = None
         self._options_job: Job | None = None
@@ -124,7 +116,10 @@ class ModelController(QObject):
 
     def load(self) -> None:
         """Load the chosen pair, or offer to fetch what is missing of it."""
-        if self._load_job is not None or self._running is not None or self._fetch.running:
+        if self._load_job is not None or self._fetch.running:
+            return
+        if self._running is not None:
+            self._refuse("A reply is being written. Stop it before loading another pair.")
             return
         self._baseline.cancel()
         if missing_models(self._library, self._settings().pair):
@@ -135,6 +130,9 @@ class ModelController(QObject):
         except UserError as error:
             self._refuse(str(error))
             return
+        self._begin_load(request)
+
+    def _begin_load(self, request: LoadRequest) -> None:
         self._request = request
         self._load_job = self._pump.submit(Load(request))
         self._reason = "The model is loading."
@@ -165,6 +163,8 @@ class ModelController(QObject):
         """Act on a button of the notice about the model."""
         if key == RETRY_LOAD:
             self.load()
+        elif key == LOAD_LAST and self._good is not None:
+            self._begin_load(self._good)
         elif not self._fetch.choose_notice(key):
             self._views.notices.dismiss()
 
@@ -216,15 +216,23 @@ class ModelController(QObject):
         self._loaded = event if isinstance(event, Loaded) else None
         if isinstance(event, Loaded):
             self._now_loaded(event)
-        elif isinstance(event, Cancelled):
-            self._refuse("The load was cancelled.", ((RETRY_LOAD, "Load"),), error=False)
-        elif isinstance(event, Failed):
-            self._refuse(event.message, ((RETRY_LOAD, "Try again"),))
+        else:
+            again = [(RETRY_LOAD, "Try again")]
+            if self._good is not None and self._good != self._request:
+                again.append((LOAD_LAST, f"Load {self._good_title}"))
+            self._request, self._pair = None, ""
+            if isinstance(event, Failed):
+                self._refuse(event.message, tuple(again))
+            elif isinstance(event, Cancelled):
+                self._refuse("The load was cancelled.", tuple(again), error=False)
         self.settings_changed()
         self.changed.emit()
 
     def _now_loaded(self, loaded: Loaded) -> None:
-        self._pair = pair_title(self._library, self._settings(), loaded)
+        if self._request != self._good:
+            self._good = self._request
+            self._good_title = pair_title(self._library, self._settings(), loaded)
+        self._pair = self._good_title
         self._reason = ""
         self._views.status.set_state("Ready")
         if loaded.memory_bytes is not None:

@@ -100,3 +100,14 @@ class Header(Protocol):
     """The line above the chat."""
 
     def set_in_force(self, in_force: InForce, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelViews:
+    """The widgets that show what is loaded."""
+
+    panel: SettingsView
+    metrics: Metrics
+    status: Status
+    header: Header
+    notices: Notices

@@ -91,6 +91,36 @@ def test_a_path_that_does_not_exist_leaves_the_loaded_pair_alone(make_bench: Mak
     assert len(bench.engine.load_requests) == 1
 
 
+def test_a_pair_that_fails_to_load_leaves_the_way_back_to_the_last_one(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench()
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"GGUF")
+    bench.app.preferences.change_paths(target=str(other))
+    bench.engine.load_error = UserError("The file is damaged.", "Fetch it again.")
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: bench.window.model_bar.text() == "The file is damaged. Fetch it again.")
+    assert bench.window.model_bar.actions_shown() == ["retry-load", "load-last"]
+    bench.engine.load_error = None
+    bench.window.model_bar.press("load-last")
+    bench.until(lambda: bench.app.models.ready)
+    assert bench.engine.load_requests[-1] == bench.engine.load_requests[0]
+    assert bench.send_and_wait().state == "complete"
+
+
+def test_no_pair_is_loaded_under_a_reply_that_is_being_written(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    bench.engine.round_gate = Gate(open_=False)
+    bench.send()
+    bench.until(lambda: bench.app.chat.reply.running)
+    bench.window.commands.load.trigger()
+    assert "Stop it before loading" in bench.window.model_bar.text()
+    bench.engine.round_gate.open()
+    bench.until(lambda: not bench.app.chat.reply.running)
+    assert len(bench.engine.load_requests) == 1
+
+
 def test_a_draft_that_was_dropped_is_said_with_its_reason(make_bench: MakeBench) -> None:
     bench = make_bench(FakeEngine(notices=("The draft did not fit into memory.",)))
     assert bench.window.model_bar.text() == "The draft did not fit into memory."
