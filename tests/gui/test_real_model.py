@@ -18,14 +18,17 @@ def test_the_default_model_streams_coloured_tokens_and_stops(
     qtbot: QtBot, tmp_path: Path, smollm2_path: Path, prepared_dir: Path
 ) -> None:
     settings = Settings(
-        pair="custom", target_path=str(smollm2_path), drafter="ngram", temperature=0.0
+        pair="custom",
+        target_path=str(smollm2_path),
+        drafter="ngram",
+        temperature=0.0,
+        max_new_tokens=4000,
     )
     bench = Bench(
         qtbot, tmp_path, settings=settings, load=False, engine_factory=real_engine(prepared_dir)
     )
     qtbot.waitUntil(lambda: bench.app.models.ready, timeout=LOAD_MS)
-    text = "Repeat three times: the quick brown fox jumps over the lazy dog."
-    bench.send(text)
+    bench.send("Count from 1 to 300. Write one number on each line, and nothing else.")
     reply = bench.app.chat.reply
     qtbot.waitUntil(
         lambda: (
