@@ -10,7 +10,7 @@ from core.drafting.ngram import NgramDrafter
 from core.errors import BugError
 from core.events import DrafterOption, Loaded
 from core.models.cache import TokenCache
-from core.models.runner import EagerRunner
+from core.models.runners import make_runner
 from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
@@ -79,11 +79,11 @@ def assemble(
     target's own. ``no_draft`` says, as a clause, why a draft that was asked for is not there.
     """
     vocab_size = _shared_vocab(target, draft, tokenizer)
-    runner = EagerRunner(target, vocab_size=vocab_size, context_limit=context_limit)
+    runner = make_runner(target, vocab_size=vocab_size, context_limit=context_limit)
     drafting: ModelDrafter | None = None
     no_draft = no_draft or "no draft model is loaded with this target"
     if draft is not None:
-        draft_runner = EagerRunner(draft, vocab_size=vocab_size)
+        draft_runner = make_runner(draft, vocab_size=vocab_size)
         if draft_runner.croppable:
             drafting = ModelDrafter(draft_runner)
         else:

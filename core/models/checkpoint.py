@@ -38,6 +38,10 @@ class OutOfMemory(UserError):
     """A model did not fit; the message says so in one sentence."""
 
 
+class NotLean(UserError):
+    """The int8 runner of the CPU is not made for this model."""
+
+
 def torch_dtype(precision: Precision) -> torch.dtype:
     """Return the dtype of the weights that are not quantized."""
     return torch.float32 if precision is Precision.FLOAT32 else torch.bfloat16
@@ -61,6 +65,8 @@ def read_folder(
     settings: dict[str, Any] = {**_SAFE, "use_safetensors": True, "output_loading_info": True}
     if device is Device.CUDA:
         settings["device_map"] = {"": "cuda:0"}
+    elif precision is Precision.INT8:
+        return _read_lean(source, folder, on_fraction)
     if precision in (Precision.INT8, Precision.NF4):
         from core.models.quant.bnb import quantization_config
 
@@ -74,6 +80,32 @@ def read_folder(
         )
     model, info = loaded
     _check_whole(source, info)
+    return model, tokenizer
+
+
+def _read_lean(source: ModelSource, folder: Path, on_fraction: OnFraction) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+
+    from core.models.lean.model import read_lean_model
+    from core.models.lean.shape import lean_obstacle
+
+    with quiet(on_fraction), _explained(source, Precision.INT8, Device.CPU):
+        config = AutoConfig.from_pretrained(str(folder), **_SAFE)
+        _check_text_model(source, config)
+        obstacle = lean_obstacle(config)
+        if obstacle:
+            raise NotLean(
+                f"int8 on this CPU {obstacle}, so {source.name} cannot use it.",
+                "Choose the precision auto, bfloat16 or float32.",
+            )
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **_SAFE)
+        generation = None
+        if (folder / "generation_config.json").is_file():
+            generation = GenerationConfig.from_pretrained(str(folder))
+        try:
+            model = read_lean_model(folder, config, generation, on_fraction)
+        except KeyError as error:
+            raise _not_whole(source, [str(error.args[0])]) from error
     return model, tokenizer
 
 
@@ -187,17 +219,21 @@ def _check_text_model(source: ModelSource, config: Any) -> None:
 def _check_whole(source: ModelSource, info: dict[str, Any]) -> None:
     missing = sorted(info["missing_keys"])
     if missing:
-        raise UserError(
-            f"{source.name} is not a whole model: {len(missing)} of its weights are missing "
-            f"({missing[0]}). It may be a draft-only checkpoint (such as EAGLE, Medusa or an MTP "
-            "head) or an unfinished download.",
-            "Choose the whole model, or fetch it again.",
-        )
+        raise _not_whole(source, missing)
     if info.get("mismatched_keys"):
         raise UserError(
             f"The weights of {source.name} do not have the shapes that its config.json says.",
             "Fetch the model again.",
         )
+
+
+def _not_whole(source: ModelSource, missing: list[str]) -> UserError:
+    return UserError(
+        f"{source.name} is not a whole model: {len(missing)} of its weights are missing, such as "
+        f"{missing[0]}. It may be a draft-only checkpoint (such as EAGLE, Medusa or an MTP head) "
+        "or an unfinished download.",
+        "Choose the whole model, or fetch it again.",
+    )
 
 
 @contextmanager

@@ -14,9 +14,14 @@ from core.cancel import CancelToken
 from core.errors import Cancelled, UserError
 from core.events import LoadProgress
 from core.hub.files import explain_write_error
-from core.models.checkpoint import OutOfMemory, read_folder, read_gguf, save_folder
+from core.models.checkpoint import NotLean, OutOfMemory, read_folder, read_gguf, save_folder
 from core.models.memory import free_memory_bytes, judge_fit
-from core.models.precision import choose_device, choose_precision, draft_precision
+from core.models.precision import (
+    choose_device,
+    choose_precision,
+    dense_cpu_precision,
+    draft_precision,
+)
 from core.models.prepared import PreparedCopy
 from core.models.source import ModelSource, SourceKind, config_numbers, open_source
 from core.requests import Device, LoadRequest, Precision
@@ -33,7 +38,8 @@ OnProgress = Callable[[LoadProgress], None]
 class LoadedModel:
     """A model that is ready to run, and how it was loaded.
 
-    ``model`` is a transformers causal LM in evaluation mode; ``vocab_size`` is the width of its
+    ``model`` is a transformers causal LM in evaluation mode, or a LeanModel for int8 on the CPU;
+    ``vocab_size`` is the width of its
     logits; ``context_limit`` is in tokens. Stays inside the engine: it holds tensors.
     """
 
@@ -78,6 +84,7 @@ def load_pair(
         target,
         draft,
         precision=precision,
+        device=device,
         context_tokens=request.context_limit,
         free_bytes=free_bytes,
     )
@@ -96,7 +103,7 @@ def load_pair(
             f"{fit.reason}"
         )
         return LoadedPair(target=loaded, draft=None, notices=tuple(loader.notices))
-    loaded_draft = loader.load_draft(draft, draft_precision(precision))
+    loaded_draft = loader.load_draft(draft, draft_precision(precision, device))
     return LoadedPair(target=loaded, draft=loaded_draft, notices=tuple(loader.notices))
 
 
@@ -130,6 +137,15 @@ class _Loader:
 
     def load(self, source: ModelSource, precision: Precision, role: str) -> LoadedModel:
         """Load one model. Raises UserError and Cancelled."""
+        try:
+            return self._load(source, precision, role)
+        except NotLean:
+            if self._request.precision != Precision.AUTO:
+                raise
+        # Here the error is gone, and with it what was loaded so far.
+        return self._load(source, dense_cpu_precision(), role)
+
+    def _load(self, source: ModelSource, precision: Precision, role: str) -> LoadedModel:
         if source.kind is SourceKind.GGUF:
             model, tokenizer = self._load_gguf(source, precision, role)
         else:
@@ -153,7 +169,7 @@ class _Loader:
         if copy.is_whole:
             try:
                 return self._read(source, copy.folder, precision, role)
-            except OutOfMemory:
+            except (OutOfMemory, NotLean):
                 raise
             except UserError:
                 logger.warning("a prepared copy is damaged and is made anew")

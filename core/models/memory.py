@@ -67,6 +67,7 @@ def judge_fit(
     draft: ModelSource | None,
     *,
     precision: Precision,
+    device: Device,
     context_tokens: int | None,
     free_bytes: int | None,
 ) -> FitVerdict:
@@ -75,7 +76,7 @@ def judge_fit(
     alone = estimate(target, precision, tokens).total_bytes + WORKSPACE_BYTES
     needed = alone
     if draft is not None:
-        needed += estimate(draft, draft_precision(precision), tokens).total_bytes
+        needed += estimate(draft, draft_precision(precision, device), tokens).total_bytes
     if free_bytes is None:
         reason = f"About {format_bytes(needed)} of memory are needed."
     else:

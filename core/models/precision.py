@@ -11,7 +11,7 @@ from core.requests import Device, Precision
 BITSANDBYTES_MIN = (0, 50)
 """Before this release a matmul of two rows or more first unpacked the whole weight."""
 
-_ON_CPU = "needs an NVIDIA GPU; on this CPU choose auto, float32 or bfloat16"
+_ON_CPU = "needs an NVIDIA GPU; on this CPU choose auto, int8, bfloat16 or float32"
 _INSTALL = "needs the package bitsandbytes: pip install 'bitsandbytes>=0.50'"
 _WEIGHT_BYTES = {
     Precision.FLOAT32: 4.0,
@@ -55,13 +55,12 @@ def precision_options(device: str = Device.AUTO) -> list[PrecisionOption]:
     Imports torch unless the device is "cpu", so call it off the window's thread.
     Raises UserError like :func:`choose_device`.
     """
-    on_cpu = choose_device(device) is Device.CPU
-    reason = _ON_CPU if on_cpu else _quantization_obstacle()
-    quantized = (Precision.INT8, Precision.NF4)
+    if choose_device(device) is Device.CPU:
+        reasons = {Precision.NF4: _ON_CPU}
+    else:
+        reasons = dict.fromkeys((Precision.INT8, Precision.NF4), _quantization_obstacle())
     return [
-        PrecisionOption(precision, not reason, reason)
-        if precision in quantized
-        else PrecisionOption(precision, True)
+        PrecisionOption(precision, not (reason := reasons.get(precision, "")), reason)
         for precision in Precision
     ]
 
@@ -71,13 +70,14 @@ def choose_precision(
 ) -> Precision:
     """Turn "auto" into the precision for a target with that many weights.
 
-    On a CPU that is bfloat16 where it has instructions for it, else float32: without them several
-    rows in bfloat16 take longer than in float32. On CUDA it is bfloat16 where the weights fit into
-    ``free_bytes`` (None: unknown), else nf4. Raises UserError for one that is not to be had.
+    On a CPU that is int8, whose kernel judges eight rows in the time of one; the loader falls back
+    to :func:`dense_cpu_precision` for models that it is not made for. On CUDA it is bfloat16 where
+    the weights fit into ``free_bytes`` (None: unknown), else nf4. Raises UserError for one that is
+    not to be had.
     """
     if precision == Precision.AUTO:
         if device is Device.CPU:
-            return Precision.BFLOAT16 if cpu_has_bfloat16() else Precision.FLOAT32
+            return Precision.INT8
         needs_bytes = weights_bytes(elements, Precision.BFLOAT16)
         if free_bytes is None or needs_bytes <= free_bytes or _quantization_obstacle():
             return Precision.BFLOAT16
@@ -88,9 +88,20 @@ def choose_precision(
     return Precision(precision)
 
 
-def draft_precision(target: Precision) -> Precision:
-    """Return the precision of the draft: small models gain nothing from being quantized."""
-    return Precision.BFLOAT16 if target in (Precision.INT8, Precision.NF4) else target
+def dense_cpu_precision() -> Precision:
+    """Return the precision without quantization that suits this CPU.
+
+    bfloat16 where it has instructions for it, else float32: without them several rows in bfloat16
+    take longer than in float32.
+    """
+    return Precision.BFLOAT16 if cpu_has_bfloat16() else Precision.FLOAT32
+
+
+def draft_precision(target: Precision, device: Device) -> Precision:
+    """Return the precision of the draft: on a GPU small models gain nothing from quantization."""
+    if device is Device.CPU or target not in (Precision.INT8, Precision.NF4):
+        return target
+    return Precision.BFLOAT16
 
 
 def weights_bytes(elements: int, precision: Precision) -> int:

@@ -74,7 +74,7 @@ class EagerRunner:
             arguments[self._keep_argument] = rows
         logits: torch.Tensor = self._model(inputs, **arguments).logits[0, -rows:].float()
         self._length += len(ids)
-        return self._fitted(logits)
+        return fitted(logits, self.vocab_size)
 
     def crop(self, length: int) -> int:
         """Forget all but the first ``length`` tokens; return how many are kept."""
@@ -101,12 +101,13 @@ class EagerRunner:
             cache.activate_past_recording()  # type: ignore[no-untyped-call]
         return cache
 
-    def _fitted(self, logits: torch.Tensor) -> torch.Tensor:
-        if self.vocab_size <= self.width:
-            return logits[:, : self.vocab_size]
-        return torch.nn.functional.pad(
-            logits, (0, self.vocab_size - self.width), value=float("-inf")
-        )
+
+def fitted(logits: torch.Tensor, vocab_size: int) -> torch.Tensor:
+    """Cut or pad (with minus infinity) logits [rows, width] to [rows, vocab_size]."""
+    missing = vocab_size - logits.shape[-1]
+    if missing <= 0:
+        return logits[:, :vocab_size]
+    return torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
 
 
 def _is_recurrent(cache: DynamicCache) -> bool:

@@ -53,6 +53,7 @@ def test_the_draft_is_what_does_not_fit_first(
         source(10**9),
         source(10**9),
         precision=Precision.BFLOAT16,
+        device=Device.CPU,
         context_tokens=None,
         free_bytes=free_bytes,
     )

@@ -10,6 +10,7 @@ from core.models import precision as module
 from core.models.precision import (
     choose_device,
     choose_precision,
+    dense_cpu_precision,
     draft_precision,
     precision_options,
     weights_bytes,
@@ -35,15 +36,18 @@ def test_without_a_gpu_4_bit_is_greyed_out_with_a_reason():
     options = {option.precision: option for option in precision_options("cpu")}
     assert options[Precision.AUTO].available
     assert options[Precision.FLOAT32].available
-    for quantized in (Precision.INT8, Precision.NF4):
-        assert not options[quantized].available
-        assert "NVIDIA GPU" in options[quantized].reason
+    assert options[Precision.INT8].available
+    assert not options[Precision.NF4].available
+    assert "NVIDIA GPU" in options[Precision.NF4].reason
 
 
-@pytest.mark.parametrize("quantized", ["int8", "nf4"])
-def test_4_bit_asked_for_on_a_cpu_is_refused_with_what_to_choose(quantized: str):
-    with pytest.raises(UserError, match=rf"{quantized} needs an NVIDIA GPU.*bfloat16"):
-        choose_precision(quantized, Device.CPU, 10**9, None)
+def test_4_bit_asked_for_on_a_cpu_is_refused_with_what_to_choose():
+    with pytest.raises(UserError, match=r"nf4 needs an NVIDIA GPU.*int8"):
+        choose_precision("nf4", Device.CPU, 10**9, None)
+
+
+def test_automatic_on_a_cpu_is_int8():
+    assert choose_precision("auto", Device.CPU, 10**9, None) is Precision.INT8
 
 
 def test_cuda_without_a_gpu_is_refused_with_what_to_choose(monkeypatch: pytest.MonkeyPatch):
@@ -54,11 +58,11 @@ def test_cuda_without_a_gpu_is_refused_with_what_to_choose(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("has", "expected"), [(True, "bfloat16"), (False, "float32")])
-def test_automatic_on_a_cpu_is_bfloat16_only_where_the_cpu_has_it(
+def test_without_quantization_a_cpu_gets_bfloat16_only_where_it_has_it(
     monkeypatch: pytest.MonkeyPatch, has: bool, expected: str
 ):
     monkeypatch.setattr(module, "cpu_has_bfloat16", lambda: has)
-    assert choose_precision("auto", Device.CPU, 10**9, None) == expected
+    assert dense_cpu_precision() == expected
 
 
 def test_automatic_on_cuda_is_nf4_only_where_bfloat16_does_not_fit(
@@ -90,10 +94,12 @@ def test_with_bitsandbytes_every_precision_can_be_had_on_cuda(monkeypatch: pytes
     assert all(option.available for option in precision_options("auto"))
 
 
-def test_drafts_are_never_quantized():
-    assert draft_precision(Precision.NF4) is Precision.BFLOAT16
-    assert draft_precision(Precision.INT8) is Precision.BFLOAT16
-    assert draft_precision(Precision.FLOAT32) is Precision.FLOAT32
+def test_drafts_are_quantized_on_a_cpu_alone():
+    assert draft_precision(Precision.NF4, Device.CUDA) is Precision.BFLOAT16
+    assert draft_precision(Precision.INT8, Device.CUDA) is Precision.BFLOAT16
+    assert draft_precision(Precision.FLOAT32, Device.CUDA) is Precision.FLOAT32
+    assert draft_precision(Precision.INT8, Device.CPU) is Precision.INT8
+    assert draft_precision(Precision.BFLOAT16, Device.CPU) is Precision.BFLOAT16
 
 
 def test_fewer_bits_take_less_memory():

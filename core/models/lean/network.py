@@ -1,0 +1,92 @@
+"""The forward pass: few and large operations, no module calls.
+
+Queries and keys are stored with the halves of each head interleaved, so that rotating them is
+one complex product; scores do not change when both are permuted alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from core.models.lean.attention import KeyValueCache
+from core.models.lean.linear import Int8Linear
+from core.models.lean.shape import LeanShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeanLayer:
+    """The weights of one decoder layer; norms are float32 [size]."""
+
+    input_norm: torch.Tensor
+    query_key_value: Int8Linear
+    query_norm: torch.Tensor | None
+    key_norm: torch.Tensor | None
+    output: Int8Linear
+    post_norm: torch.Tensor
+    gate_up: Int8Linear
+    down: Int8Linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeanWeights:
+    """All weights of a model.
+
+    ``embedding`` [vocab, hidden] is in the checkpoint's format and stays mapped from its file;
+    ``rotations`` [positions, head size / 2] are complex.
+    """
+
+    shape: LeanShape
+    embedding: torch.Tensor
+    layers: tuple[LeanLayer, ...]
+    norm: torch.Tensor
+    head: Int8Linear
+    rotations: torch.Tensor
+
+
+class LeanNetwork:
+    """Runs tokens through the weights against one cache. Not for use by several threads."""
+
+    def __init__(self, weights: LeanWeights, cache: KeyValueCache) -> None:
+        self._weights = weights
+        self._cache = cache
+
+    def hidden(self, ids: Sequence[int]) -> torch.Tensor:
+        """Append ``ids`` to the cache and return the normalised hidden states [rows, hidden]."""
+        weights, cache = self._weights, self._cache
+        rows = len(ids)
+        blocks = cache.plan(rows)
+        rotations = weights.rotations[cache.length : cache.length + rows, None]  # [rows, 1, half]
+        state = F.embedding(torch.tensor(ids), weights.embedding).float()  # [rows, hidden]
+        for index, layer in enumerate(weights.layers):
+            queries, keys, values = self._project(layer, state, rotations)
+            mixed = cache.attend(index, queries, keys, values, blocks)
+            state = state + layer.output(mixed)
+            gate, up = layer.gate_up(self._norm(state, layer.post_norm)).chunk(2, dim=1)
+            state = state + layer.down(F.silu(gate).mul_(up))
+        cache.length += rows
+        return self._norm(state, weights.norm)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return float32 logits [rows, vocab] of normalised hidden states."""
+        return self._weights.head(hidden)
+
+    def _project(
+        self, layer: LeanLayer, state: torch.Tensor, rotations: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return rotated queries and keys, and values: [rows, heads, size] each."""
+        shape = self._weights.shape
+        heads, kv_heads, size = shape.heads, shape.kv_heads, shape.head_dim
+        fused = layer.query_key_value(self._norm(state, layer.input_norm))
+        fused = fused.view(len(state), heads + 2 * kv_heads, size)
+        turned = fused[:, : heads + kv_heads]
+        if layer.query_norm is not None and layer.key_norm is not None:
+            queries = self._norm(turned[:, :heads], layer.query_norm)
+            turned = torch.cat([queries, self._norm(turned[:, heads:], layer.key_norm)], dim=1)
+        pairs = torch.view_as_complex(turned.reshape(len(state), heads + kv_heads, size // 2, 2))
+        turned = torch.view_as_real(pairs * rotations).flatten(2)
+        return turned[:, :heads], turned[:, heads:], fused[:, heads + kv_heads :]
+
+    def _norm(self, state: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return F.rms_norm(state, (state.shape[-1],), weight, self._weights.shape.norm_eps)
