@@ -40,13 +40,13 @@ def speculation_for(settings: Settings, loaded: Loaded | None) -> SpeculationPar
 def off_reason(settings: Settings, speculation: SpeculationParams, loaded: Loaded | None) -> str:
     """Return why nothing drafts, to follow "Speculation is off because"; "" when it does."""
     if loaded is None:
-        return "no model is loaded."
+        return "no model is loaded"
     if settings.drafter == DrafterKind.OFF:
-        return "it was switched off in the settings."
+        return "it was switched off in the settings"
     if speculation.drafter == DrafterKind.OFF:
-        return _refusal(settings, loaded) or "it was off when this reply began."
+        return _refusal(settings, loaded) or "it was off when this reply began"
     if speculation.gamma == 0:
-        return "gamma is 0."
+        return "gamma is 0"
     return ""
 
 

@@ -21,7 +21,7 @@ from app.settings import Settings
 from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
 from core.hub.library import Library
-from core.requests import GenerateRequest, LoadRequest, SpeculationParams
+from core.requests import DrafterKind, GenerateRequest, LoadRequest, SpeculationParams
 
 RETRY_LOAD = "retry-load"
 LOAD_LAST = "load-last"
@@ -178,6 +178,8 @@ class ModelController(QObject):
 
     def speculation_broke_off(self, why: str) -> None:
         """Show why the running reply goes on without a draft."""
+        if self._running is not None and self._running.speculation.drafter == DrafterKind.OFF:
+            return  # it was off by choice, or by a reason that is already shown
         self._broke_off = why
         self._show_in_force()
 
