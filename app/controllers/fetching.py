@@ -55,7 +55,7 @@ class FetchController(QObject):
         partly = any(self._library.status(model.id).done_bytes for model in missing)
         verb = "Go on fetching" if partly else "Fetch"
         size = format_bytes(fetch_bytes(self._library, missing))
-        self._notices.show_notice(sentence, ((FETCH, f"{verb} ({size})"),))
+        self._notices.show_notice(sentence, ((FETCH, f"{verb} ({size})"),), primary=True)
         self.missing.emit(sentence)
 
     def choose_notice(self, key: str) -> bool:

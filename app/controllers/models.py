@@ -167,6 +167,7 @@ class ModelController(QObject):
             self._begin_load(self._good)
         elif not self._fetch.choose_notice(key):
             self._views.notices.dismiss()
+        self._views.panel.set_reload_needed(self._reload_needed())
 
     # -- replies ------------------------------------------------------------------------------
 
@@ -267,12 +268,13 @@ class ModelController(QObject):
         if self._loaded is None:
             self._reason = sentence
             self._views.status.set_state("No model")
+        self._views.panel.set_reload_needed(self._reload_needed())
         self.changed.emit()
 
     # -- what is in force -------------------------------------------------------------------------
 
     def _reload_needed(self) -> bool:
-        if self._load_job is not None:
+        if self._load_job is not None or self._fetch.running:
             return False
         try:
             return load_request_for(self._library, self._settings()) != self._request

@@ -58,7 +58,12 @@ class Notices(Protocol):
     """A line that asks for a decision."""
 
     def show_notice(
-        self, text: str, actions: Sequence[tuple[str, str]] = (), *, error: bool = False
+        self,
+        text: str,
+        actions: Sequence[tuple[str, str]] = (),
+        *,
+        error: bool = False,
+        primary: bool = False,
     ) -> None: ...
     def set_text(self, text: str, /) -> None: ...
     def set_progress(self, fraction: float | None, /) -> None: ...

@@ -27,7 +27,7 @@ class NoticeBar(QWidget):
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._progress = QProgressBar(self._box)
-        self._progress.setFixedWidth(140)
+        self._progress.setFixedSize(140, 6)
         self._progress.setTextVisible(False)
         self._progress.hide()
         self._buttons: list[QPushButton] = []
@@ -42,9 +42,17 @@ class NoticeBar(QWidget):
         self.hide()
 
     def show_notice(
-        self, text: str, actions: Sequence[tuple[str, str]] = (), *, error: bool = False
+        self,
+        text: str,
+        actions: Sequence[tuple[str, str]] = (),
+        *,
+        error: bool = False,
+        primary: bool = False,
     ) -> None:
-        """Show ``text`` with one button for each (key, label) of ``actions``."""
+        """Show ``text`` with one button for each (key, label) of ``actions``.
+
+        ``error`` marks what went wrong, ``primary`` the first button as what is expected next.
+        """
         self._label.setText(text)
         self._error = error
         self._progress.hide()
@@ -52,7 +60,10 @@ class NoticeBar(QWidget):
             self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
-        self._buttons = [self._button(key, label) for key, label in actions]
+        self._buttons = [
+            self._button(key, label, primary=primary and number == 0)
+            for number, (key, label) in enumerate(actions)
+        ]
         self.set_theme(self._theme)
         self.show()
 
@@ -92,8 +103,9 @@ class NoticeBar(QWidget):
             f" border-left: 3px solid {edge}; border-radius: 6px; }}"
         )
 
-    def _button(self, key: str, label: str) -> QPushButton:
+    def _button(self, key: str, label: str, *, primary: bool) -> QPushButton:
         button = QPushButton(label, self._box)
+        button.setProperty("primary", primary)
         button.setObjectName(key)
         button.clicked.connect(lambda: self.actionChosen.emit(key))
         self._row.addWidget(button)
