@@ -55,15 +55,20 @@ def read_lean_model(
             layers.append(_layer(shape, f"model.layers.{number}", get))
         on_fraction((number + 1) / (shape.layers + 1))
     with _opened(files) as get:
-        embedding = get("model.embed_tokens.weight")
-        weights = LeanWeights(
-            shape=shape,
-            embedding=embedding,
-            layers=tuple(layers),
-            norm=get("model.norm.weight").float(),
-            head=_linear(shape, embedding if shape.tied_head else get("lm_head.weight")),
-            rotations=_rotations(config, shape),
-        )
+        embedding_name = "model.embed_tokens.weight"
+        head = _linear(shape, get(embedding_name if shape.tied_head else "lm_head.weight"))
+        norm = get("model.norm.weight").float()
+    with _opened(files) as get:
+        # A mapping of its own, of which only the rows that are looked up come into memory.
+        embedding = get(embedding_name)
+    weights = LeanWeights(
+        shape=shape,
+        embedding=embedding,
+        layers=tuple(layers),
+        norm=norm,
+        head=head,
+        rotations=_rotations(config, shape),
+    )
     on_fraction(1.0)
     return LeanModel(weights=weights, config=config, generation_config=generation_config)
 
