@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from core.cancel import CancelToken
-from core.decoding.gamma import FixedGamma
 from core.decoding.loop import Limits, decode
 from core.decoding.reply import ReplyAssembler
+from core.decoding.rules import acceptance_rule
 from core.decoding.sampling import Sampler
 from core.drafting.base import Drafter
 from core.errors import UserError
@@ -211,7 +211,8 @@ class Engine:
         rounds = decode(
             target=parts.target,
             drafter=drafter,
-            gamma=FixedGamma(request.speculation.gamma),
+            gamma=parts.gamma_controller(request.speculation),
+            rule=acceptance_rule(request.speculation),
             sampler=Sampler(
                 request.sampling,
                 vocab_size=runner.vocab_size,

@@ -106,6 +106,21 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GammaBelief:
+    """What an automatic controller goes by, for the source that drafted last.
+
+    ``acceptance`` by position, ``verify_ms`` by rows from 1 on, ``draft_ms`` a token, ``reason``
+    a sentence on the length it chose.
+    """
+
+    source: str
+    acceptance: tuple[float, ...]
+    verify_ms: tuple[float, ...]
+    draft_ms: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """One propose, verify, commit cycle.
 
@@ -113,7 +128,8 @@ class Round:
     judged, ``accepted`` how many of them stand in the reply. ``rejected`` are drafted tokens
     that were not used. ``round_ms`` is the wall time of this round, of which ``draft_ms`` and
     ``verify_ms`` are parts; ``elapsed_ms`` is the time since the request began.
-    ``context_length`` counts prompt and reply tokens after this round.
+    ``context_length`` counts prompt and reply tokens after this round. With an automatic gamma,
+    ``gamma`` is the length that was drafted and ``belief`` says what it went by.
     """
 
     index: int
@@ -127,6 +143,7 @@ class Round:
     round_ms: float = 0.0
     elapsed_ms: float = 0.0
     context_length: int = 0
+    belief: GammaBelief | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

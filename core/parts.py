@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from core.decoding.gamma import AutoGamma, FixedGamma, GammaController
 from core.drafting.base import Drafter
 from core.drafting.hybrid import HybridDrafter
 from core.drafting.model import ModelDrafter
@@ -26,6 +27,8 @@ class Parts:
     custom: Drafter | None
     """Takes the place of every drafter but "off"."""
     stop_ids: frozenset[int]
+    auto_gamma: AutoGamma
+    """Lives as long as the pair: what it learns in one reply holds for the next."""
     loaded: Loaded
 
     def draft_for(self, speculation: SpeculationParams) -> ModelDrafter | None:
@@ -34,6 +37,12 @@ class Parts:
         if self.custom is not None or speculation.gamma == 0 or speculation.drafter not in kinds:
             return None
         return self.draft
+
+    def gamma_controller(self, speculation: SpeculationParams) -> GammaController:
+        """Return what chooses the draft lengths of a reply."""
+        if speculation.gamma == "auto":
+            return self.auto_gamma
+        return FixedGamma(speculation.gamma)
 
     def choose_drafter(self, speculation: SpeculationParams) -> tuple[Drafter | None, str]:
         """Return the drafter to use and, where the one asked for is not to be had, why."""
@@ -120,6 +129,7 @@ def assemble(
         ngram=NgramDrafter(boundary_ids=boundary_ids(tokenizer) | ends),
         custom=custom,
         stop_ids=ends,
+        auto_gamma=AutoGamma(),
         loaded=loaded,
     )
 

@@ -3,11 +3,16 @@
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final, Literal
 
 from core.errors import UserError
 
 MAX_GAMMA = 16
 """The largest draft length that can be asked for, in tokens."""
+
+
+AUTO_GAMMA: Final = "auto"
+"""The draft length that a controller chooses round by round."""
 
 
 class DrafterKind(StrEnum):
@@ -20,9 +25,18 @@ class DrafterKind(StrEnum):
 
 
 class Rule(StrEnum):
-    """How drafted tokens are accepted."""
+    """How drafted tokens are accepted. At temperature 0 every rule is the greedy one."""
 
     EXACT = "exact"
+    BLOCK = "block"
+    TARGET_PROB = "target-prob"
+    TYPICAL = "typical"
+    ENSEMBLE = "ensemble"
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the reply is drawn from something else than the target's distribution."""
+        return self not in (Rule.EXACT, Rule.BLOCK)
 
 
 class Device(StrEnum):
@@ -56,6 +70,13 @@ def _number(name: str, value: float, low: float, high: float) -> None:
 def _integer(name: str, value: int, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise UserError(f"{name} is {value!r}.", f"It must be a whole number from {low} to {high}.")
+
+
+def _gamma(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_GAMMA:
+        raise UserError(
+            f"gamma is {value!r}.", f"It must be auto or a whole number from 0 to {MAX_GAMMA}."
+        )
 
 
 def _member(name: str, value: str, kinds: type[StrEnum]) -> None:
@@ -102,17 +123,28 @@ class SamplingParams:
 class SpeculationParams:
     """Who drafts, how far ahead (``gamma`` tokens), and by which rule tokens are accepted.
 
+    ``gamma`` "auto" takes the length that makes the most tokens per second, 0 included; 0 decodes
+    plainly. ``ensemble_weight`` is the target's share in the rule ensemble; ``typical_epsilon`` and
+    ``typical_delta`` are the limits of the rule typical.
+
     Raises UserError naming the field, its value and its range.
     """
 
     drafter: str = DrafterKind.MODEL
-    gamma: int = 4
+    gamma: int | Literal["auto"] = 4
     rule: str = Rule.EXACT
+    ensemble_weight: float = 0.7
+    typical_epsilon: float = 0.09
+    typical_delta: float = 0.3
 
     def __post_init__(self) -> None:
         _member("drafter", self.drafter, DrafterKind)
-        _integer("gamma", self.gamma, 0, MAX_GAMMA)
+        if self.gamma != AUTO_GAMMA:
+            _gamma(self.gamma)
         _member("rule", self.rule, Rule)
+        _number("ensemble_weight", self.ensemble_weight, 0.0, 1.0)
+        _number("typical_epsilon", self.typical_epsilon, 0.0, 1.0)
+        _number("typical_delta", self.typical_delta, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

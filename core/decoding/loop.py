@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -11,7 +11,7 @@ from core.decoding.sampling import Sampler
 from core.decoding.verify import Verdict, verify_exact, verify_greedy
 from core.drafting.base import Draft, DraftContext, Drafter
 from core.errors import BugError
-from core.events import FinishReason, Origin
+from core.events import FinishReason, GammaBelief, Origin
 from core.models.cache import TokenCache
 
 AcceptanceRule = Callable[
@@ -46,6 +46,7 @@ class RoundIds:
     round_ms: float
     context_length: int
     reason: str | None
+    belief: GammaBelief | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,11 @@ def decode(
     """
     prompt_length = len(ids)
     context = DraftContext(
-        ids, prompt_length=prompt_length, sampler=sampler, stop_ids=limits.stop_ids
+        ids,
+        prompt_length=prompt_length,
+        sampler=sampler,
+        gamma=gamma,
+        stop_ids=limits.stop_ids,
     )
     try:
         while not cancelled():
@@ -104,12 +109,14 @@ def decode(
             proposed = len(draft.ids) if not ended or accepted < len(tokens) else accepted
             draft_ms = 1000.0 * (drafted_at - started)
             verify_ms = 1000.0 * (verified_at - drafted_at)
-            gamma.observe(proposed, accepted, draft_ms, verify_ms)
+            gamma.observe(_cut(draft, proposed), accepted, draft_ms, verify_ms)
             if drafter is not None:
                 drafter.commit(accepted, committed)
+            belief = gamma.belief()
             reason = _reason(ended, len(ids) - prompt_length, len(ids), limits)
             yield RoundIds(
-                gamma=asked,
+                gamma=asked if belief is None else proposed,
+                belief=belief,
                 proposed=proposed,
                 accepted=accepted,
                 tokens=tokens,
@@ -136,9 +143,18 @@ def _proposal(drafter: Drafter | None, context: DraftContext, gamma: int, vocab_
         if not 0 <= token < vocab_size:
             count = position
             break
+    return _cut(draft, count)
+
+
+def _cut(draft: Draft, count: int) -> Draft:
     if count == len(draft.ids):
         return draft
-    return Draft(draft.ids[:count], None if draft.probs is None else draft.probs[:count])
+    return replace(
+        draft,
+        ids=draft.ids[:count],
+        probs=None if draft.probs is None else draft.probs[:count],
+        confidence=draft.confidence[:count],
+    )
 
 
 @torch.inference_mode()

@@ -98,6 +98,7 @@ class ReplyAssembler:
         round_ = Round(
             index=self._rounds,
             gamma=ids.gamma,
+            belief=ids.belief,
             proposed=accepted if cut else ids.proposed,
             accepted=accepted,
             tokens=tokens,

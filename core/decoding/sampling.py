@@ -67,6 +67,18 @@ class Sampler:
             return one_hot.scatter_(-1, shaped.argmax(dim=-1, keepdim=True), 1.0)
         return filtered_probs(shaped, self.params)
 
+    @torch.inference_mode()
+    def draft_probs(self, logits: torch.Tensor, drafted: Sequence[int]) -> torch.Tensor:
+        """Return what a draft model drafts from; rows as in shape().
+
+        At temperature 0 that is the model's own distribution, of which it takes the peak: how high
+        that is says how sure the draft is.
+        """
+        shaped = self.shape(logits, drafted)
+        if self.greedy:
+            return torch.softmax(shaped, dim=-1)
+        return filtered_probs(shaped, self.params)
+
     def uniforms(self, count: int) -> list[float]:
         """Draw independent uniforms in [0, 1)."""
         drawn: list[float] = torch.rand(

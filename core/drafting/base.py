@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, overload
 if TYPE_CHECKING:
     import torch
 
+    from core.decoding.gamma import GammaController
     from core.decoding.sampling import Sampler
 
 
@@ -15,21 +16,26 @@ class Draft:
     """Proposed token ids and the distributions they were really drawn from.
 
     ``probs`` is [len(ids), vocab] float32 after the drafter's own temperature and filters, or
-    None for a deterministic proposal, whose distribution is then one-hot.
+    None for a deterministic proposal, whose distribution is then one-hot. ``source`` names the kind
+    of proposal and ``confidence`` how sure it was of each token before it was drawn; a gamma
+    controller learns from both.
     """
 
     ids: tuple[int, ...]
     probs: "torch.Tensor | None" = None
+    source: str = ""
+    confidence: tuple[float, ...] = ()
 
 
 class DraftContext(Sequence[int]):
     """The committed ids (prompt and reply) as a read-only sequence, with what drafting needs.
 
     ``prompt_length`` is where the reply begins; ``sampler`` shapes and draws in the same way as
-    the target does, with the request's own generator; ``stop_ids`` end a reply.
+    the target does, with the request's own generator; ``gamma`` says how far each kind of proposal
+    should go; ``stop_ids`` end a reply.
     """
 
-    __slots__ = ("_ids", "prompt_length", "sampler", "stop_ids")
+    __slots__ = ("_ids", "gamma", "prompt_length", "sampler", "stop_ids")
 
     def __init__(
         self,
@@ -37,11 +43,13 @@ class DraftContext(Sequence[int]):
         *,
         prompt_length: int,
         sampler: "Sampler | None" = None,
+        gamma: "GammaController | None" = None,
         stop_ids: frozenset[int] = frozenset(),
     ) -> None:
         self._ids = ids
         self.prompt_length = prompt_length
         self.sampler = sampler
+        self.gamma = gamma
         self.stop_ids = stop_ids
 
     def __len__(self) -> int:
@@ -53,6 +61,12 @@ class DraftContext(Sequence[int]):
     def __getitem__(self, index: slice) -> list[int]: ...
     def __getitem__(self, index: int | slice) -> int | list[int]:
         return self._ids[index]
+
+
+def limit_of(context: Sequence[int], source: str, gamma: int) -> int:
+    """Return how many tokens a source may propose when ``gamma`` are asked for."""
+    controller = context.gamma if isinstance(context, DraftContext) else None
+    return gamma if controller is None else min(gamma, controller.limit(source))
 
 
 class Drafter(Protocol):

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from core.decoding.sampling import draw
-from core.drafting.base import Draft, DraftContext
+from core.drafting.base import Draft, DraftContext, limit_of
 from core.errors import BugError
 from core.models.cache import PREFILL_CHUNK, TokenCache
 from core.models.runner import Runner
+from core.requests import DrafterKind
 
 
 class ModelDrafter:
@@ -35,6 +36,7 @@ class ModelDrafter:
         """
         if not isinstance(context, DraftContext) or context.sampler is None:
             raise BugError("A model drafter needs a DraftContext with a sampler.")
+        gamma = limit_of(context, DrafterKind.MODEL, gamma)
         gamma = min(gamma, self._runner.context_limit - len(context))
         if gamma <= 0 or max(context[self._known :], default=0) >= self._runner.width:
             return None
@@ -42,18 +44,32 @@ class ModelDrafter:
         logits = self._catch_up(context)
         drafted: list[int] = []
         rows: list[torch.Tensor] = []
+        confidence: list[float] = []
+        survival = 1.0
         uniforms = [] if sampler.greedy else sampler.uniforms(gamma)
         while True:
+            probs = sampler.draft_probs(logits, drafted)  # [1, vocab]
+            sure = float(probs.amax())
+            if context.gamma is not None and drafted:
+                # Judged before the token is drawn: a token dropped for what it is would bias.
+                survival *= context.gamma.acceptance(DrafterKind.MODEL, sure)
+                if not context.gamma.worth(DrafterKind.MODEL, survival, len(drafted)):
+                    break
+            confidence.append(sure)
             if sampler.greedy:
-                drafted.append(int(sampler.shape(logits, drafted).argmax()))
+                drafted.append(int(probs.argmax()))
             else:
-                probs = sampler.probs(logits, drafted)  # [1, vocab]
                 drafted.append(draw(probs[0], uniforms[len(drafted)]))
                 rows.append(probs)
             if len(drafted) == gamma or drafted[-1] in context.stop_ids:
                 break
             logits = self._cache.feed(drafted[-1:], 1)
-        return Draft(tuple(drafted), torch.cat(rows) if rows else None)
+        return Draft(
+            tuple(drafted),
+            torch.cat(rows) if rows else None,
+            source=DrafterKind.MODEL,
+            confidence=tuple(confidence),
+        )
 
     def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
         """Nothing to learn: the next proposal compares the cache with its context."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from core.drafting.base import Draft
+from core.drafting.base import Draft, limit_of
+from core.requests import DrafterKind
 
 _CHECKED_TAIL = 16
 _MAX_CANDIDATES = 1024
@@ -47,9 +48,12 @@ class NgramDrafter:
         self._extend(context)
         if gamma < 1:
             return None
-        start = self._longest_match()
+        start, length = self._longest_match()
         if start < 0:
             return None
+        # The longer the match, the more of what followed it stands: each length has its own record.
+        source = f"{DrafterKind.NGRAM}-{length}"
+        gamma = limit_of(context, source, gamma)
         end = len(self._ids)
         proposal: list[int] = []
         for position in range(start, start + gamma):
@@ -57,7 +61,7 @@ class NgramDrafter:
             if token in self._boundary_ids:
                 break
             proposal.append(token)
-        return Draft(tuple(proposal)) if proposal else None
+        return Draft(tuple(proposal), source=source) if proposal else None
 
     def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
         """Do nothing: the next context tells what stands."""
@@ -84,8 +88,8 @@ class NgramDrafter:
                 self._earlier.append(self._latest.get(gram, -1))
                 self._latest[gram] = end
 
-    def _longest_match(self) -> int:
-        """Return where the tokens after the most recent longest match begin, or -1."""
+    def _longest_match(self) -> tuple[int, int]:
+        """Return the end of the most recent longest match, or -1, and its length."""
         ids = self._ids
         suffix = ids[-self._max :]
         best, best_length = -1, 0
@@ -98,7 +102,7 @@ class NgramDrafter:
             if length > best_length:
                 best, best_length = candidate, length
             candidate = self._earlier[candidate]
-        return best
+        return best, best_length
 
     def _match_length(self, end: int, suffix: list[int]) -> int:
         """Return how many tokens before ``end`` equal the end of ``suffix``."""

@@ -1,5 +1,6 @@
 """What a rule does, measured: exactly from its uniforms, or from counts."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -9,6 +10,7 @@ import torch
 from core.decoding.loop import AcceptanceRule
 
 _BISECTIONS = 44
+_ALMOST_ONE = 1.0 - 2.0**-53
 
 Prefix = tuple[int, ...]
 
@@ -71,8 +73,9 @@ def block_law(
 ) -> dict[Prefix, float]:
     """The exact law of the block that a rule emits for one draft.
 
-    The rule is a black box that accepts position i while its uniform is below some threshold, and
-    draws the last token by the inverse of a cumulative sum; thresholds are found by bisection.
+    The rule is a black box in which each position passes while its own uniform is below some
+    threshold, whichever way the passes are then put together, and which draws the last token by
+    the inverse of a cumulative sum; thresholds are found by bisection.
     """
     count = len(draft_ids)
 
@@ -80,22 +83,29 @@ def block_law(
         verdict = rule(draft_ids, draft_probs, target_probs, uniforms)
         return verdict.accepted, verdict.next_id
 
+    thresholds: list[float] = []
+    for position in range(count):
+        before, after = [0.0] * position, [_ALMOST_ONE] * (count - position - 1)
+        thresholds.append(
+            _threshold(lambda u: ask([*before, u, *after, 0.5])[0] > position)  # noqa: B023
+        )
+    shares: dict[int, float] = defaultdict(float)
+    example: dict[int, list[float]] = {}
+    for passes in product((True, False), repeat=count):
+        chances = [t if ok else 1.0 - t for t, ok in zip(thresholds, passes, strict=True)]
+        if math.prod(chances) == 0.0:
+            continue
+        uniforms = [
+            0.5 * t if ok else 0.5 * (t + 1.0) for t, ok in zip(thresholds, passes, strict=True)
+        ]
+        accepted = ask([*uniforms, 0.5])[0]
+        shares[accepted] += math.prod(chances)
+        example.setdefault(accepted, uniforms)
     law: dict[Prefix, float] = defaultdict(float)
-    survival = 1.0
-    for position in range(count + 1):
-        before, after = [0.0] * position, [0.5] * (count - position)
-        if position < count:
-            passed = _threshold(lambda u: ask([*before, u, *after])[0] > position)  # noqa: B023
-            uniforms = [*before, 0.5 * (passed + 1.0), *after[1:]]
-        else:
-            passed, uniforms = 0.0, before
-        leaving = survival * (1.0 - passed)
-        survival *= passed
-        if leaving > 0.0:
-            for token, share in _drawn_law(lambda u: ask([*uniforms, u])[1]):  # noqa: B023
-                law[(*draft_ids[:position], token)] += leaving * share
-        if survival == 0.0:
-            break
+    for accepted, share in shares.items():
+        uniforms = example[accepted]
+        for token, part in _drawn_law(lambda u: ask([*uniforms, u])[1]):  # noqa: B023
+            law[(*draft_ids[:accepted], token)] += share * part
     return law
 
 
@@ -130,7 +140,7 @@ def _threshold(holds: Callable[[float], bool], low: float = 0.0) -> float:
     if not holds(low):
         return low
     high = 1.0
-    if holds(1.0 - 2.0**-53):
+    if holds(_ALMOST_ONE):
         return high
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)

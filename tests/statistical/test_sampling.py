@@ -5,7 +5,6 @@ never fails by chance; every fault below must be caught at the same rate.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import pytest
 import torch
@@ -202,7 +201,7 @@ def test_case_5_filters_shape_the_engines_tokens_as_the_targets(target):
 
 def test_an_engine_with_a_broken_rule_is_caught(target, monkeypatch):
     rule = broken.resamples_from_the_target
-    monkeypatch.setattr("core.engine.decode", partial(decode, rule=rule))
+    monkeypatch.setattr("core.engine.acceptance_rule", lambda speculation: rule)
     engine = engine_with(target, tiny.anti(target))
     assert two_tokens_p_value(engine, target, {"temperature": 1.0}) < FALSE_ALARM_RATE
 

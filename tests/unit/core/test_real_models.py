@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 
 from core.cancel import CancelToken
 from core.models.loader import LoadedPair, load_pair
 from core.models.pairing import check_pair
+from core.models.runners import make_runner
 from core.requests import LoadRequest
 
 
@@ -34,9 +34,8 @@ def test_the_default_model_loads_whole_and_knows_every_end_of_text(
     assert target.model.generation_config.eos_token_id == [0, 2]
     text = "Grüße 日本 👩‍👩‍👧: 12345"
     assert target.tokenizer.decode(target.tokenizer.encode(text)) == text
-    ids = target.tokenizer("The capital of France is", return_tensors="pt").input_ids
-    with torch.inference_mode():
-        best = int(target.model(ids).logits[0, -1].argmax())
+    ids = target.tokenizer.encode("The capital of France is")
+    best = int(make_runner(target.model).forward(ids, 1).argmax())
     assert target.tokenizer.decode([best]) == " Paris"
 
 

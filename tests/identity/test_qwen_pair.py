@@ -1,0 +1,44 @@
+"""The real pair: a draft of its own family is accepted in runs of several tokens."""
+
+import pytest
+
+from core.cancel import CancelToken
+from core.engine import Engine
+from core.requests import GenerateRequest, LoadRequest, SpeculationParams
+from tests.helpers.tiny import finished, ids, run
+
+PROMPT = (
+    "Write a Python function that checks whether a string is a palindrome, "
+    "with a docstring and tests."
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def engine(qwen_pair_paths, prepared_dir):
+    target, draft = qwen_pair_paths
+    engine = Engine(prepared_dir=prepared_dir)
+    request = LoadRequest(target=str(target), draft=str(draft))
+    engine.load(request, lambda progress: None, CancelToken())
+    yield engine
+    engine.unload()
+
+
+def ask(drafter, gamma, rule="exact"):
+    return GenerateRequest(
+        messages=(("user", PROMPT),),
+        speculation=SpeculationParams(drafter=drafter, gamma=gamma, rule=rule),
+        max_new_tokens=100,
+    )
+
+
+def test_a_draft_of_the_same_family_is_accepted_in_long_runs(engine):
+    events = run(engine, ask("model", 4))
+    assert finished(events).metrics.mean_acceptance_length > 3.0
+
+
+def test_the_pairs_greedy_text_is_plain_text(engine):
+    plain = ids(run(engine, ask("off", 0)))
+    for drafter, gamma in (("model", 4), ("hybrid", 8), ("ngram", 5), ("hybrid", "auto")):
+        assert ids(run(engine, ask(drafter, gamma))) == plain
