@@ -122,6 +122,11 @@ class Engine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
+    def clear_caches(self) -> None:
+        """Forget every prompt that was read, so that the next one is read from its start."""
+        if self._parts is not None:
+            self._parts.clear_caches()
+
     def count_prompt_tokens(self, request: GenerateRequest) -> int:
         """Return how many tokens the request's prompt takes. Raises UserError before a load."""
         return len(_rendered(self._ready(), request).ids)
@@ -158,7 +163,7 @@ class Engine:
         except UserError as error:
             yield _failed("user", str(error), reply)
         except (MemoryError, torch.OutOfMemoryError):
-            self._clear_caches()
+            self.clear_caches()
             yield _failed(
                 "user",
                 "Memory ran out during this reply. "
@@ -167,7 +172,7 @@ class Engine:
             )
         except Exception as error:  # noqa: BLE001 - here faults become the last event
             _LOG.exception("a reply broke off")
-            self._clear_caches()
+            self.clear_caches()
             yield _failed(
                 "bug",
                 f"The engine failed ({type(error).__name__}). The next message will work.",
@@ -248,10 +253,6 @@ class Engine:
         if self._parts is None:
             raise UserError("No model is loaded.", "Load a model first.")
         return self._parts
-
-    def _clear_caches(self) -> None:
-        if self._parts is not None:
-            self._parts.clear_caches()
 
 
 def _clause(sentence: str) -> str:

@@ -30,6 +30,9 @@ class EngineLike(Protocol):
     def generate(self, request: GenerateRequest, cancel: CancelToken) -> Iterator[Event]:
         """Yield the events of one reply."""
 
+    def clear_caches(self) -> None:
+        """Forget every prompt that was read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:

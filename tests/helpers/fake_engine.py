@@ -119,6 +119,7 @@ class FakeEngine:
     requests: list[GenerateRequest] = field(default_factory=list)
     load_requests: list[LoadRequest] = field(default_factory=list)
     closed: int = 0
+    cleared: int = 0
     loaded: Loaded | None = None
 
     def load(
@@ -149,6 +150,9 @@ class FakeEngine:
 
     def unload(self) -> None:
         self.loaded = None
+
+    def clear_caches(self) -> None:
+        self.cleared += 1
 
     def count_prompt_tokens(self, request: GenerateRequest) -> int:
         return sum(len(text.split()) + 4 for _, text in request.messages)
