@@ -17,14 +17,15 @@ class Draft:
 
     ``probs`` is [len(ids), vocab] float32 after the drafter's own temperature and filters, or
     None for a deterministic proposal, whose distribution is then one-hot. ``source`` names the kind
-    of proposal and ``confidence`` how sure it was of each token before it was drawn; a gamma
-    controller learns from both.
+    of proposal, ``confidence`` says how sure it was of each token before it was drawn, and
+    ``steps`` how many forward passes it took; a gamma controller learns from them.
     """
 
     ids: tuple[int, ...]
     probs: "torch.Tensor | None" = None
     source: str = ""
     confidence: tuple[float, ...] = ()
+    steps: int = 0
 
 
 class DraftContext(Sequence[int]):

@@ -12,12 +12,13 @@ class HybridDrafter:
         self._drafters = tuple(drafters)
 
     def propose(self, context: Sequence[int], gamma: int) -> Draft | None:
-        """Return the first proposal of at least one token."""
+        """Return the first proposal of at least one token, else the last one's answer."""
+        draft: Draft | None = None
         for drafter in self._drafters:
             draft = drafter.propose(context, gamma)
             if draft is not None and draft.ids:
-                return draft
-        return None
+                break
+        return draft
 
     def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
         """Tell every drafter."""

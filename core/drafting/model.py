@@ -45,15 +45,16 @@ class ModelDrafter:
         drafted: list[int] = []
         rows: list[torch.Tensor] = []
         confidence: list[float] = []
-        survival = 1.0
+        survival, steps = 1.0, 1
         uniforms = [] if sampler.greedy else sampler.uniforms(gamma)
+        controller = context.gamma
         while True:
             probs = sampler.draft_probs(logits, drafted)  # [1, vocab]
             sure = float(probs.amax())
-            if context.gamma is not None and drafted:
+            if controller is not None:
                 # Judged before the token is drawn: a token dropped for what it is would bias.
-                survival *= context.gamma.acceptance(DrafterKind.MODEL, sure)
-                if not context.gamma.worth(DrafterKind.MODEL, survival, len(drafted)):
+                survival *= controller.acceptance(DrafterKind.MODEL, sure)
+                if not controller.worth_judging(survival, len(drafted)):
                     break
             confidence.append(sure)
             if sampler.greedy:
@@ -63,12 +64,18 @@ class ModelDrafter:
                 rows.append(probs)
             if len(drafted) == gamma or drafted[-1] in context.stop_ids:
                 break
+            if controller is not None and not controller.worth_drafting(
+                DrafterKind.MODEL, survival, len(drafted)
+            ):
+                break
             logits = self._cache.feed(drafted[-1:], 1)
+            steps += 1
         return Draft(
             tuple(drafted),
             torch.cat(rows) if rows else None,
             source=DrafterKind.MODEL,
             confidence=tuple(confidence),
+            steps=steps,
         )
 
     def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
