@@ -1,0 +1,142 @@
+"""How a configuration is written: ``off``, ``ngram:auto``, ``model:4``, ``ngram:8:block@0.7``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.errors import UserError
+from core.events import DrafterOption
+from core.requests import (
+    AUTO_GAMMA,
+    MAX_GAMMA,
+    DrafterKind,
+    Rule,
+    SamplingParams,
+    SpeculationParams,
+)
+
+_FORM = "Write off, or DRAFTER:GAMMA or DRAFTER:GAMMA:RULE, with @TEMPERATURE after it if wanted."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One way of making replies; its text is what :func:`parse_configuration` reads.
+
+    Raises UserError naming the field, its value and its range.
+    """
+
+    drafter: str
+    gamma: int | Literal["auto"] = AUTO_GAMMA
+    rule: str = Rule.EXACT
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.speculation()
+        self.sampling(0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing drafts, so that this is what the others are measured against."""
+        return self.drafter == DrafterKind.OFF
+
+    @property
+    def name(self) -> str:
+        """The text that stands for it in reports; what is usual is left out."""
+        parts = [str(self.drafter)]
+        if not self.plain:
+            parts.append(str(self.gamma))
+            if self.rule != Rule.EXACT:
+                parts.append(str(self.rule))
+        return ":".join(parts) + (f"@{self.temperature:g}" if self.temperature else "")
+
+    @property
+    def lossy(self) -> bool:
+        """Whether its replies are not drawn from the target's own distribution."""
+        return not self.plain and self.temperature > 0 and Rule(self.rule).lossy
+
+    @property
+    def baseline(self) -> "Configuration":
+        """Plain decoding at the same temperature."""
+        return Configuration(drafter=DrafterKind.OFF, temperature=self.temperature)
+
+    def speculation(self) -> SpeculationParams:
+        """Return the request's part of that name."""
+        return SpeculationParams(drafter=self.drafter, gamma=self.gamma, rule=self.rule)
+
+    def sampling(self, seed: int) -> SamplingParams:
+        """Return the request's part of that name."""
+        return SamplingParams(temperature=self.temperature, seed=seed)
+
+
+def parse_configuration(text: str) -> Configuration:
+    """Return the configuration that ``text`` stands for; gamma is auto where it is left out.
+
+    Raises UserError quoting the text and saying what is wrong with it.
+    """
+    head, at, tail = text.strip().partition("@")
+    drafter, *rest = head.split(":")
+    try:
+        temperature = float(tail) if at else 0.0
+    except ValueError:
+        raise UserError(f"{text!r} has no number after the @.", _FORM) from None
+    kinds = [str(kind) for kind in DrafterKind]
+    if drafter not in kinds:
+        raise UserError(f"{text!r} names no drafter.", f"Begin with one of: {', '.join(kinds)}.")
+    if len(rest) > 2 or (rest and drafter == DrafterKind.OFF):
+        raise UserError(f"{text!r} has too many parts.", _FORM)
+    rule = rest[1] if len(rest) > 1 else Rule.EXACT
+    try:
+        return Configuration(
+            drafter=drafter, gamma=_gamma(text, rest), rule=rule, temperature=temperature
+        )
+    except UserError as error:
+        raise UserError(f"{text!r} cannot be run: {error.message}", error.action) from None
+
+
+def parse_configurations(text: str) -> tuple[Configuration, ...]:
+    """Return the configurations of a list with commas, each once. Raises UserError."""
+    return tuple(dict.fromkeys(parse_configuration(part) for part in text.split(",")))
+
+
+def with_baselines(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+    """Return the configurations after the plain ones that they are measured against."""
+    baselines = [configuration.baseline for configuration in configurations]
+    return tuple(dict.fromkeys([*baselines, *configurations]))
+
+
+def default_configurations(drafters: Sequence[DrafterOption]) -> tuple[Configuration, ...]:
+    """Return plain decoding and every drafter that a loaded pair has, at automatic gamma.
+
+    Without a draft model hybrid is n-gram under another name, so it is left out.
+    """
+    available = [option.kind for option in drafters if option.available]
+    left_out = {DrafterKind.OFF}
+    if DrafterKind.MODEL not in available:
+        left_out.add(DrafterKind.HYBRID)
+    chosen = [Configuration(drafter=kind) for kind in available if kind not in left_out]
+    return (Configuration(drafter=DrafterKind.OFF), *chosen)
+
+
+def require_available(
+    configurations: Sequence[Configuration], drafters: Sequence[DrafterOption]
+) -> None:
+    """Raise UserError for a configuration whose drafter the loaded pair does not have."""
+    reasons = {option.kind: option.reason for option in drafters if not option.available}
+    for configuration in configurations:
+        if configuration.drafter in reasons:
+            reason = reasons[configuration.drafter].rstrip(".")
+            raise UserError(
+                f"{configuration.name} cannot be run: {reason}.",
+                "Leave it out, or choose another pair.",
+            )
+
+
+def _gamma(text: str, rest: Sequence[str]) -> int | Literal["auto"]:
+    if not rest or rest[0] == AUTO_GAMMA:
+        return AUTO_GAMMA
+    if not rest[0].isascii() or not rest[0].isdigit() or not 1 <= int(rest[0]) <= MAX_GAMMA:
+        raise UserError(
+            f"{text!r} has the draft length {rest[0]!r}.",
+            f"It must be auto or a whole number from 1 to {MAX_GAMMA}.",
+        )
+    return int(rest[0])
