@@ -17,7 +17,7 @@ COLUMNS = (
     "tokens/s",
     "speed-up",
     "acceptance length",
-    "accepted by position",
+    "accepted by position, %",
     "first token",
     "draft",
     "verify",
@@ -67,7 +67,7 @@ def to_table(result: BenchResult) -> Table:
     """Return the summaries as a table for a terminal, some 110 columns wide."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(COLUMNS[1:]):
-        words = number == 0 or name == "accepted by position"
+        words = number == 0 or name == "accepted by position, %"
         table.add_column(
             name.replace(" ", "\n", 1), justify="left" if words else "right", no_wrap=True
         )
@@ -139,7 +139,7 @@ def _cells(summary: Summary) -> list[str]:
         describe_spread(summary.tokens_per_second),
         describe_spread(summary.speed_up, unit="x"),
         _NOTHING if length is None else f"{length:.2f}",
-        " ".join(positions) + more + " %" if positions else _NOTHING,
+        " ".join(positions) + more if positions else _NOTHING,
         describe_spread(summary.time_to_first_token_ms, scale=0.001, unit=" s"),
         _percent(summary.draft_share),
         _percent(summary.verify_share),

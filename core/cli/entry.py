@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TextIO
 
-from core.cli import ask, chat, doctor, models
+from core.cli import ask, bench, chat, doctor, models
 from core.cli.context import Context, standard_context
 from core.cli.crash import BugReport, explain
 from core.cli.exits import EXIT_BROKEN_PIPE, EXIT_BUG, EXIT_INTERRUPTED, EXIT_USER
@@ -19,7 +19,13 @@ from core.cli.style import sentence
 from core.errors import Cancelled, UserError
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Context], int]] = MappingProxyType(
-    {"ask": ask.run, "chat": chat.run, "models": models.run, "doctor": doctor.run}
+    {
+        "ask": ask.run,
+        "chat": chat.run,
+        "bench": bench.run,
+        "models": models.run,
+        "doctor": doctor.run,
+    }
 )
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 

@@ -3,6 +3,8 @@
 import argparse
 from enum import StrEnum
 
+from core.cli.bench_arguments import DESCRIPTION as _BENCH
+from core.cli.bench_arguments import add_bench_arguments
 from core.requests import MAX_GAMMA, Device, DrafterKind, Precision, Rule
 from paceline import __version__
 
@@ -23,6 +25,7 @@ Without a command the window opens.
 examples:
   paceline ask "Explain hash tables to a ten-year-old."
   paceline chat --pair qwen2.5-coder
+  paceline bench --pair qwen2.5-coder
   paceline models list
   paceline doctor
 
@@ -108,6 +111,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_generation(_command(commands, "chat", "chat in the terminal", _CHAT))
 
+    bench = _command(commands, "bench", "measure how fast replies are made", _BENCH)
+    _add_models(bench)
+    add_bench_arguments(bench)
+
     models = _command(commands, "models", "list, fetch, check and remove models", _MODELS)
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     _command(actions, "list", "show every model of the catalog", "").add_argument(
@@ -149,7 +156,7 @@ def _command(
     return command
 
 
-def _add_generation(command: argparse.ArgumentParser) -> None:
+def _add_models(command: argparse.ArgumentParser) -> None:
     models = command.add_argument_group("models")
     which = models.add_mutually_exclusive_group()
     which.add_argument(
@@ -165,6 +172,9 @@ def _add_generation(command: argparse.ArgumentParser) -> None:
     _choice(models, "--precision", Precision, Precision.AUTO, "the number format of the weights")
     models.add_argument("--context-limit", metavar="N", type=int, help="cap the context, in tokens")
 
+
+def _add_generation(command: argparse.ArgumentParser) -> None:
+    _add_models(command)
     speculation = command.add_argument_group("speculation")
     speculation.add_argument(
         "--drafter",
