@@ -84,11 +84,10 @@ def parse_configuration(text: str) -> Configuration:
         raise UserError(f"{text!r} names no drafter.", f"Begin with one of: {', '.join(kinds)}.")
     if len(rest) > 2 or (rest and drafter == DrafterKind.OFF):
         raise UserError(f"{text!r} has too many parts.", _FORM)
+    gamma = _gamma(text, rest)
     rule = rest[1] if len(rest) > 1 else Rule.EXACT
     try:
-        return Configuration(
-            drafter=drafter, gamma=_gamma(text, rest), rule=rule, temperature=temperature
-        )
+        return Configuration(drafter=drafter, gamma=gamma, rule=rule, temperature=temperature)
     except UserError as error:
         raise UserError(f"{text!r} cannot be run: {error.message}", error.action) from None
 

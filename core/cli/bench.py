@@ -116,10 +116,9 @@ def _follow(events: Iterator[BenchEvent], show: Callable[[str], None]) -> BenchE
         one = event.measurement
         speed = "" if one.tokens_per_second is None else f"{one.tokens_per_second:.1f} tokens/s"
         left_s = (time.monotonic() - started) / event.index * (event.total - event.index)
-        show(
-            f"{event.index} of {event.total}: {one.case}, {one.configuration}, {speed}, "
-            f"about {_duration(left_s)} left"
-        )
+        left = f"about {_duration(left_s)} left" if left_s else ""
+        parts = [f"{event.index} of {event.total}: {one.case}", one.configuration, speed, left]
+        show(", ".join(filter(None, parts)))
     raise BugError("A benchmark ended without a result.")
 
 

@@ -111,7 +111,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_generation(_command(commands, "chat", "chat in the terminal", _CHAT))
 
-    bench = _command(commands, "bench", "measure how fast replies are made", _BENCH)
+    bench = _command(
+        commands, "bench", "measure how fast replies are made", f"{_BENCH}\n\n{_EXIT_CODES}"
+    )
     _add_models(bench)
     add_bench_arguments(bench)
 
