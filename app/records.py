@@ -76,12 +76,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What the running or next reply really uses; ``off_reason`` is set when nothing drafts."""
+    """What the running or next reply really uses; ``off_reason`` is set when nothing drafts.
+
+    ``gamma`` is in words, such as "4" or "automatic (4 now)".
+    """
 
     pair: str = ""
     drafter: str = "off"
     gamma: str = "0"
     rule: str = "exact"
+    lossy: bool = False
     device: str = ""
     precision: str = ""
     context_limit: int = 0

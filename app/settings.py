@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Literal
 
 from app.storage.files import set_aside, write_atomic
 from core.errors import UserError
@@ -21,7 +22,8 @@ class Settings:
     """Every choice of the settings panel and the window.
 
     ``pair`` is a pair id of the catalog, or "custom" for ``target_path`` / ``draft_path``.
-    ``gamma`` 0 decodes plainly. ``seed`` None draws a fresh one for every reply.
+    ``gamma`` "auto" lets the engine choose, 0 decodes plainly. ``seed`` None draws a fresh one for
+    every reply.
 
     Raises UserError naming the field, its value and its range; the ranges are those of
     core.requests.
@@ -33,8 +35,11 @@ class Settings:
     device: str = "auto"
     precision: str = "auto"
     drafter: str = "hybrid"
-    gamma: int = 5
+    gamma: int | Literal["auto"] = "auto"
     rule: str = "exact"
+    ensemble_weight: float = 0.7
+    typical_epsilon: float = 0.09
+    typical_delta: float = 0.3
     temperature: float = 0.7
     top_k: int = 0
     top_p: float = 0.95
@@ -97,7 +102,14 @@ def sampling_params(settings: Settings) -> SamplingParams:
 
 def speculation_params(settings: Settings) -> SpeculationParams:
     """Return who drafts the next reply, how far ahead, and by which rule."""
-    return SpeculationParams(drafter=settings.drafter, gamma=settings.gamma, rule=settings.rule)
+    return SpeculationParams(
+        drafter=settings.drafter,
+        gamma=settings.gamma,
+        rule=settings.rule,
+        ensemble_weight=settings.ensemble_weight,
+        typical_epsilon=settings.typical_epsilon,
+        typical_delta=settings.typical_delta,
+    )
 
 
 class SettingsStore:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.records import Choice, InForce
 from app.settings import Settings, speculation_params
 from core.events import DrafterOption, Loaded
-from core.requests import DrafterKind, SpeculationParams
+from core.requests import AUTO_GAMMA, DrafterKind, Rule, SpeculationParams
 
 _TITLES = {
     DrafterKind.OFF: ("Off", "plain decoding"),
@@ -50,16 +50,28 @@ def off_reason(settings: Settings, speculation: SpeculationParams, loaded: Loade
     return ""
 
 
+def gamma_words(gamma: int | str, now: int | None) -> str:
+    """Return the draft length in words; ``now`` is what an automatic one just was."""
+    if gamma != AUTO_GAMMA:
+        return str(gamma)
+    return "automatic" if now is None else f"automatic ({now} now)"
+
+
 def in_force(
-    pair: str, speculation: SpeculationParams, loaded: Loaded | None, why_off: str
+    pair: str,
+    speculation: SpeculationParams,
+    loaded: Loaded | None,
+    why_off: str,
+    gamma_now: int | None = None,
 ) -> InForce:
-    """Return what the running or next reply uses."""
+    """Return what the running or next reply uses; ``gamma_now`` is what was drafted last."""
     drafting = not why_off
     return InForce(
         pair=pair,
         drafter=speculation.drafter if drafting else DrafterKind.OFF,
-        gamma=str(speculation.gamma) if drafting else "0",
+        gamma=gamma_words(speculation.gamma, gamma_now) if drafting else "0",
         rule=speculation.rule,
+        lossy=drafting and Rule(speculation.rule).lossy,
         device=loaded.device if loaded is not None else "",
         precision=loaded.precision if loaded is not None else "",
         context_limit=loaded.context_limit if loaded is not None else 0,

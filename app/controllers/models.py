@@ -6,13 +6,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.baseline import Baseline
 from app.controllers.fetching import FetchController
-from app.controllers.force import (
-    drafter_choices,
-    drafter_title,
-    in_force,
-    off_reason,
-    speculation_for,
-)
+from app.controllers.force import drafter_choices, speculation_for
+from app.controllers.force_display import ForceDisplay
 from app.controllers.pairs import load_request_for, missing_models, pair_choices, pair_title
 from app.controllers.views import ModelViews
 from app.engine.pump import EventPump
@@ -62,8 +57,8 @@ class ModelController(QObject):
         self._options_job: Job | None = None
         self._device_asked = ""
         self._reason = "No model is loaded yet."
-        self._broke_off = ""
         self._running: GenerateRequest | None = None
+        self._force = ForceDisplay(views)
         self._baseline = Baseline(pump, self)
         self._baseline.changed.connect(self._baseline_changed)
         pump.eventsArrived.connect(self._on_events)
@@ -174,14 +169,18 @@ class ModelController(QObject):
     def reply_started(self, request: GenerateRequest) -> None:
         """Note that a reply is being written with ``request``."""
         self._running = request
-        self._broke_off = ""
+        self._force.begin()
         self._show_in_force()
+
+    def drafted(self, gamma: int) -> None:
+        """Show how many tokens an automatic gamma drafted in the newest round."""
+        self._force.drafted(gamma)
 
     def speculation_broke_off(self, why: str) -> None:
         """Show why the running reply goes on without a draft."""
         if self._running is not None and self._running.speculation.drafter == DrafterKind.OFF:
             return  # it was off by choice, or by a reason that is already shown
-        self._broke_off = why
+        self._force.break_off(why)
         self._show_in_force()
 
     def reply_finished(self, event: Finished | Failed) -> None:
@@ -189,6 +188,8 @@ class ModelController(QObject):
         request, self._running = self._running, None
         if request is not None:
             self._baseline.note(request, event)
+        self._force.end()
+        self._show_in_force()
         self._views.panel.set_reload_needed(self._reload_needed())
 
     # -- events of the engine -------------------------------------------------------------------
@@ -284,13 +285,4 @@ class ModelController(QObject):
     def _show_in_force(self) -> None:
         settings = self._settings()
         speculation = self._running.speculation if self._running else self.speculation(settings)
-        why = self._broke_off or off_reason(settings, speculation, self._loaded)
-        now = in_force(self._pair, speculation, self._loaded, why)
-        self._views.metrics.set_in_force(now)
-        self._views.header.set_in_force(now)
-        if why:
-            self._views.status.set_speculation(f"Speculation is off because {why}", False)
-        else:
-            self._views.status.set_speculation(
-                f"Speculation on: {drafter_title(now.drafter).lower()}", True
-            )
+        self._force.show(self._pair, settings, speculation, self._loaded)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from app.engine.work import Job
 from app.records import Message, MessageState, TokenSpan
-from app.storage.rounds import ROUND_LOG, round_log
+from app.storage.rounds import GAMMA_BELIEF, ROUND_LOG, round_log
 from core.events import Failed, Finished, FinishReason, Round
 from core.metrics import GenerationMetrics, summarise
 
@@ -74,6 +74,9 @@ class ReplyRun:
         text, spans = self._settle(event.text or self.text)
         metrics: dict[str, object] = asdict(self.metrics(event))
         metrics[ROUND_LOG] = round_log(self._rounds)
+        belief = next((each.belief for each in reversed(self._rounds) if each.belief), None)
+        if belief is not None:
+            metrics[GAMMA_BELIEF] = asdict(belief)
         if self.notices:
             metrics["notices"] = list(self.notices)
         if isinstance(event, Failed):

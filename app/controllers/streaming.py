@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.controllers.cost import DraftingCost, slower_note
 from app.controllers.models import ModelController
 from app.controllers.prompts import frozen_settings
 from app.controllers.reply import ReplyRun, metrics_of
@@ -15,7 +16,7 @@ from app.records import Message, MessageState
 from app.storage.conversations import ConversationStore
 from app.storage.rounds import rounds_of
 from core.errors import UserError
-from core.events import Failed, Finished, Notice, PrefillProgress, Round, Token
+from core.events import Failed, Finished, GammaBelief, Notice, PrefillProgress, Round, Token
 from core.requests import GenerateRequest
 
 DISMISS = "dismiss"
@@ -57,6 +58,7 @@ class ReplyController(QObject):
         self._shows = shows
         self._clock = clock
         self._run: ReplyRun | None = None
+        self._cost = DraftingCost()
         self._save_failed = False
         pump.eventsArrived.connect(self._on_events)
 
@@ -82,6 +84,7 @@ class ReplyController(QObject):
         )
         job = self._pump.submit(Generate(request, leave_out_oldest))
         self._run = ReplyRun(job, reply, self._clock)
+        self._cost = DraftingCost()
         self._save_failed = False
         self._views.metrics.start_reply()
         self._models.reply_started(request)
@@ -106,6 +109,7 @@ class ReplyController(QObject):
         for round_ in rounds:
             self._views.metrics.add_round(round_)
         self._views.metrics.finish_reply(metrics_of(message, rounds))
+        self._views.metrics.set_note(_slower(message, rounds[-1].belief))
 
     def discard(self, conversation_id: int) -> None:
         """Cancel the reply if it belongs to a conversation that is about to be deleted."""
@@ -131,6 +135,7 @@ class ReplyController(QObject):
                 run.add(event)
                 tokens.extend(event.tokens)
                 self._views.metrics.add_round(event)
+                self._cost.add(event)
             elif isinstance(event, PrefillProgress) and visible:
                 self._views.transcript.set_prefill(event.done, event.total)
             elif isinstance(event, Notice):
@@ -144,6 +149,8 @@ class ReplyController(QObject):
         if isinstance(last, Round) and not run.job.cancel.cancelled:
             self._views.status.set_state("Writing")
             self._views.status.set_context(last.context_length, self._models.context_limit)
+            self._models.drafted(last.proposed)
+            self._views.metrics.set_note(self._cost.note())
         if not run.discarded and run.save_due():
             self._save(lambda: self._store.save_partial(run.message.id, run.text, run.spans))
 
@@ -157,6 +164,7 @@ class ReplyController(QObject):
         if not run.discarded:
             self._store_end(message)
         self._views.metrics.finish_reply(metrics)
+        self._views.metrics.set_note(_slower(message, self._cost.belief) or self._cost.note())
         self._models.reply_finished(event)
         if visible:
             self._views.transcript.finish_message(message)
@@ -193,3 +201,9 @@ class ReplyController(QObject):
             self._models.speculation_broke_off(notice.message)
         elif visible:
             self._views.notices.show_notice(notice.message, ((DISMISS, "OK"),))
+
+
+def _slower(message: Message, belief: GammaBelief | None) -> str:
+    speculation = message.settings.get("speculation")
+    gamma = speculation.get("gamma") if isinstance(speculation, dict) else None
+    return slower_note(message.metrics.get("speed_up"), gamma, belief)

@@ -1,12 +1,15 @@
 """The rounds of a stored reply, kept small, for the acceptance strip after a reload."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from app.records import Message
-from core.events import Round, Token
+from core.events import GammaBelief, Round, Token
 
 ROUND_LOG = "round_log"
 """The key under which a message's metrics hold what :func:`round_log` returned."""
+GAMMA_BELIEF = "gamma_belief"
+"""The key under which they hold what the automatic gamma believed at the end, as plain values."""
 
 
 def round_log(rounds: Iterable[Round]) -> list[list[float]]:
@@ -34,7 +37,8 @@ def round_log(rounds: Iterable[Round]) -> list[list[float]]:
 def rounds_of(message: Message) -> tuple[Round, ...]:
     """Return the rounds of a stored reply with their tokens, as the engine had sent them.
 
-    Times are rounded to 0.01 ms and rejected drafts are not kept. Empty when the message holds
+    Times are rounded to 0.01 ms, rejected drafts are not kept, and of what an automatic gamma
+    believed only the last word is, in the last round. Empty when the message holds
     no log, or one that does not fit its spans.
     """
     log = message.metrics.get(ROUND_LOG)
@@ -64,7 +68,25 @@ def rounds_of(message: Message) -> tuple[Round, ...]:
     except (TypeError, ValueError):
         # An imported file may hold anything here; the reply itself is still good.
         return ()
+    if rounds:
+        rounds[-1] = replace(rounds[-1], belief=_belief(message))
     return tuple(rounds) if start == len(tokens) else ()
+
+
+def _belief(message: Message) -> GammaBelief | None:
+    stored = message.metrics.get(GAMMA_BELIEF)
+    if not isinstance(stored, dict):
+        return None
+    try:
+        return GammaBelief(
+            source=str(stored["source"]),
+            acceptance=tuple(float(chance) for chance in stored["acceptance"]),
+            verify_ms=tuple(float(time_ms) for time_ms in stored["verify_ms"]),
+            draft_ms=float(stored["draft_ms"]),
+            reason=str(stored["reason"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _tokens(message: Message) -> tuple[Token, ...]:

@@ -1,9 +1,11 @@
 """The live plot of acceptance length."""
 
+import numpy as np
 import pyqtgraph as pg
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
+from app.qtmodels.ring import Floats
 from app.qtmodels.series import Series, averaged, thinned
 from app.theme import Theme
 from app.widgets.formats import UNKNOWN
@@ -13,7 +15,7 @@ from app.widgets.plot_card import POINT_LIMIT, SMOOTH_LIMIT, PlotCard
 _EXPLANATION = (
     "Mean acceptance length = 1 + accepted / rounds: how many tokens one pass of the target "
     "brings, counting the bonus or resampled token. It lies between 1 and gamma + 1, "
-    "which the step line shows."
+    "which the step line shows; where gamma changes, the number is set against its mean."
 )
 
 
@@ -25,7 +27,7 @@ class AcceptancePlot(PlotCard):
             "Acceptance",
             left="tokens/round",
             explanation=_EXPLANATION,
-            widest="88.8 of 88",
+            widest="88.8 of 88.8",
             parent=parent,
         )
         self._limit = self.add_curve()
@@ -38,9 +40,12 @@ class AcceptancePlot(PlotCard):
         if len(series) == 0 or mean_length is None:
             self.set_value(UNKNOWN)
         else:
-            self.set_value(f"{mean_length:.1f} of {series.gamma[-1] + 1:.0f}")
+            possible = float(series.gamma.mean()) + 1.0
+            digits = 0 if possible.is_integer() else 1
+            self.set_value(f"{mean_length:.1f} of {possible:.{digits}f}")
         limit = series.gamma + 1.0
-        self._limit.setData(*thinned(series.index, limit, POINT_LIMIT), stepMode="right")
+        index, steps = thinned(series.index, limit, POINT_LIMIT)
+        self._limit.setData(*_around(index, steps), stepMode="center" if len(index) else None)
         self._each.setData(*thinned(series.index, series.length, POINT_LIMIT))
         self._smooth.setData(*averaged(series.index, series.length_smooth, SMOOTH_LIMIT))
         if len(series):
@@ -61,3 +66,11 @@ class AcceptancePlot(PlotCard):
             ),
             theme.muted,
         )
+
+
+def _around(index: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return the edges of one step around each round, the newest included, and its height."""
+    if len(index) == 0:
+        return index, values
+    between = (index[1:] + index[:-1]) / 2.0
+    return np.concatenate((index[:1] - 0.5, between, index[-1:] + 0.5)), values

@@ -8,6 +8,7 @@ from app.records import InForce
 from app.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
+from app.widgets.formats import rule_words
 from app.widgets.icons import icon
 
 _DRAFTERS = {"model": "draft model", "ngram": "n-gram", "hybrid": "hybrid"}
@@ -48,7 +49,11 @@ class ChatHeader(QFrame):
         elif drafter is None or in_force.off_reason:
             self._how.setText("plain decoding")
         else:
-            self._how.setText(f"{drafter}, gamma {in_force.gamma}")
+            # The length last: what changes while a reply streams then moves nothing.
+            parts = [drafter]
+            if in_force.lossy:
+                parts.append(rule_words(in_force.rule, lossy=True))
+            self._how.setText(", ".join([*parts, f"gamma {in_force.gamma}"]))
         self._where.setText(f"{in_force.device.upper()} {in_force.precision}".strip())
 
     def text(self) -> str:

@@ -29,11 +29,22 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds / 1000.0:.{2 if milliseconds < 9995 else 1}f} s"
 
 
+def step_time(milliseconds: float) -> str:
+    """Return the time of one small step, with the digits that short ones need."""
+    digits = 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0
+    return f"{milliseconds:.{digits}f} ms"
+
+
 def ratio(value: float | None) -> str:
     """Return a speed-up, and say so where it is none."""
     if value is None:
         return UNKNOWN
-    return f"{value:.2f}× (slower)" if value < 0.995 else f"{value:.2f}×"
+    return f"{value:.2f}× (slower)" if is_slower(value) else f"{value:.2f}×"
+
+
+def is_slower(speed_up: float) -> bool:
+    """Whether a speed-up is none, in the two digits that are shown."""
+    return speed_up < 0.995
 
 
 def count(value: int) -> str:
@@ -46,6 +57,11 @@ def size(number_bytes: int) -> str:
     if number_bytes < 999_500_000:
         return f"{number_bytes / 1e6:.0f} MB"
     return f"{number_bytes / 1e9:.1f} GB"
+
+
+def rule_words(rule: str, *, lossy: bool) -> str:
+    """Return the name of an acceptance rule, and say so where it is lossy."""
+    return f"lossy ({rule})" if lossy else f"{rule} rule"
 
 
 def off_sentence(reason: str) -> str:

@@ -10,8 +10,9 @@ from app.theme import Theme
 from app.widgets.colours import colour_text
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
-from app.widgets.formats import duration, percent, ratio, short, speed
+from app.widgets.formats import duration, percent, ratio, rule_words, short, speed
 from app.widgets.quiet_button import QuietButton
+from core.requests import AUTO_GAMMA, Rule
 
 _ENDINGS = {
     MessageState.STOPPED: "Stopped",
@@ -43,6 +44,33 @@ def numbers_line(metrics: Mapping[str, object]) -> str:
     if (first := number("time_to_first_token_ms")) is not None:
         parts.append(f"{duration(first)} to first token")
     return " · ".join(parts)
+
+
+def lossy_words(message: Message) -> str:
+    """Return that a lossy rule shaped the reply, "" where none did.
+
+    At temperature 0 every rule is the greedy one, so that nothing is lost.
+    """
+    speculation, sampling = _stored(message, "speculation"), _stored(message, "sampling")
+    rule = str(speculation.get("rule"))
+    if not message.metrics.get("proposed") or rule not in set(Rule) or not Rule(rule).lossy:
+        return ""
+    return rule_words(rule, lossy=True) if sampling.get("temperature") else ""
+
+
+def gamma_words(message: Message) -> str:
+    """Return what an automatic gamma came to in the reply, "" where it was fixed."""
+    proposed, rounds = message.metrics.get("proposed"), message.metrics.get("rounds")
+    if _stored(message, "speculation").get("gamma") != AUTO_GAMMA:
+        return ""
+    if not isinstance(proposed, int) or not isinstance(rounds, int) or proposed * rounds <= 0:
+        return ""
+    return f"gamma automatic ({short(proposed / rounds)} on average)"
+
+
+def _stored(message: Message, name: str) -> Mapping[str, object]:
+    part = message.settings.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 class MessageFooter(QWidget):
@@ -77,8 +105,10 @@ class MessageFooter(QWidget):
         """Take the numbers, the ending and the versions of ``message``."""
         ending = _ENDINGS.get(MessageState(message.state), "")
         ending = ending or _REASONS.get(str(message.metrics.get("reason")), "")
-        parts = [part for part in (ending, numbers_line(message.metrics)) if part]
-        self._numbers.setText(" · ".join(parts))
+        # What shaped the reply before its numbers, which a narrow window cuts.
+        numbers = numbers_line(message.metrics)
+        parts = (ending, lossy_words(message), numbers, gamma_words(message))
+        self._numbers.setText(" · ".join(part for part in parts if part))
         several = self._several = message.versions > 1
         for widget in (self._back, self._version, self._forth):
             widget.setVisible(several)

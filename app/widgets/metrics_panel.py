@@ -15,12 +15,14 @@ from app.qtmodels.series import RoundSeries
 from app.records import InForce
 from app.theme import Theme
 from app.widgets.acceptance_plot import AcceptancePlot
-from app.widgets.formats import off_sentence
+from app.widgets.belief_view import BeliefView
+from app.widgets.formats import off_sentence, rule_words
 from app.widgets.legend import Legend
 from app.widgets.metrics_numbers import MetricsNumbers
 from app.widgets.round_strip import RoundStrip, draft_legend, time_legend
+from app.widgets.section import Section
 from app.widgets.speed_plot import SpeedPlot
-from core.events import Round
+from core.events import GammaBelief, Round
 from core.metrics import GenerationMetrics, MetricsAccumulator
 
 REPAINT_MS = 100
@@ -56,6 +58,9 @@ class MetricsPanel(QScrollArea):
         self._off.setWordWrap(True)
         self._off.setProperty("warning", True)
         self._off.hide()
+        self._note = QLabel()
+        self._note.setWordWrap(True)
+        self._note.hide()
         self.speed = SpeedPlot()
         self.acceptance = AcceptancePlot()
         self.strip = RoundStrip()
@@ -64,6 +69,10 @@ class MetricsPanel(QScrollArea):
         self._draft_legend = Legend()
         self._time_legend = Legend()
         self.numbers = MetricsNumbers()
+        self.belief = BeliefView()
+        self._belief_section = Section("What automatic gamma believes", self.belief)
+        self._belief_section.hide()
+        self._belief: GammaBelief | None = None
         self._empty = QLabel(_EMPTY)
         self._empty.setWordWrap(True)
         self._empty.setProperty("muted", True)
@@ -77,6 +86,8 @@ class MetricsPanel(QScrollArea):
         self._series.clear()
         self._accumulator = MetricsAccumulator()
         self._final = None
+        self._belief = None
+        self.set_note("")
         self._dirty = True
         self._timer.start()
 
@@ -86,6 +97,7 @@ class MetricsPanel(QScrollArea):
             self.start_reply()
         self._series.add(round_)
         self._accumulator.add(round_)
+        self._belief = round_.belief or self._belief
         self._dirty = True
 
     def finish_reply(self, metrics: GenerationMetrics) -> None:
@@ -101,12 +113,20 @@ class MetricsPanel(QScrollArea):
         drafter = _DRAFTER_WORDS.get(in_force.drafter, in_force.drafter)
         parts = [in_force.pair, drafter]
         if not off:
-            parts += [f"gamma {in_force.gamma}", f"{in_force.rule} rule"]
+            parts += [
+                f"gamma {in_force.gamma}",
+                rule_words(in_force.rule, lossy=in_force.lossy),
+            ]
         parts += [in_force.device, in_force.precision]
         self._in_force.setText(" · ".join(part for part in parts if part))
         self._in_force.setVisible(bool(in_force.device))
         self._off.setText(off_sentence(in_force.off_reason) if off else "")
         self._off.setVisible(off and bool(in_force.device))
+
+    def set_note(self, text: str) -> None:
+        """Say calmly what the reply shown should be known for, "" where there is nothing."""
+        self._note.setText(text)
+        self._note.setVisible(bool(text))
 
     def set_baseline(self, tokens_per_second: float | None) -> None:
         """Set the speed of plain decoding on the same runner, None where it is not known."""
@@ -123,6 +143,8 @@ class MetricsPanel(QScrollArea):
         self._draft_legend.set_entries(draft_legend(theme), theme.muted)
         self._time_legend.set_entries(time_legend(theme), theme.muted)
         self.numbers.set_theme(theme)
+        self.belief.set_theme(theme)
+        self._belief_section.set_theme(theme)
 
     def clear(self) -> None:
         """Return to the state before the first reply."""
@@ -130,6 +152,9 @@ class MetricsPanel(QScrollArea):
         self._series.clear()
         self._accumulator = MetricsAccumulator()
         self._final = None
+        self._belief = None
+        self._belief_section.hide()
+        self.set_note("")
         self._dirty = False
         self._paint()
         self._show_live(False)
@@ -163,6 +188,12 @@ class MetricsPanel(QScrollArea):
         self.acceptance.show_series(series, metrics.mean_acceptance_length)
         self.strip.show_series(series)
         self.numbers.show_metrics(metrics)
+        if self._belief is not None:
+            self.belief.show_belief(self._belief)
+            self._belief_section.show()
+        elif self._final is not None:
+            # Not before: the belief of the last reply stays until the next has one of its own.
+            self._belief_section.hide()
         if len(series):
             self._show_live(True)
 
@@ -187,6 +218,7 @@ class MetricsPanel(QScrollArea):
         rounds.addWidget(self._time_legend)
         column.addLayout(rounds)
         column.addWidget(self.numbers)
+        column.addWidget(self._belief_section)
         column.addStretch(1)
         content = QWidget()
         outer = QVBoxLayout(content)
@@ -194,6 +226,7 @@ class MetricsPanel(QScrollArea):
         outer.setSpacing(6)
         outer.addWidget(self._in_force)
         outer.addWidget(self._off)
+        outer.addWidget(self._note)
         outer.addWidget(self._empty, 1)
         outer.addWidget(self._live)
         outer.addStretch(0)

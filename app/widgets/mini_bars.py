@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -20,7 +20,7 @@ class Bar:
 
 
 class MiniBars(QWidget):
-    """A row of bars under a title; values stand above them where they fit, and in the tooltip."""
+    """A row of bars under a title; what fits of labels and values, the tooltip has all."""
 
     def __init__(self, title: str, explanation: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -79,20 +79,27 @@ class MiniBars(QWidget):
         widest_value = max(metrics.horizontalAdvance(bar.value) for bar in self._bars)
         widest_label = max(metrics.horizontalAdvance(bar.label) for bar in self._bars)
         every = 1 + int((widest_label + 3) // pitch)
-        centred = int(Qt.AlignmentFlag.AlignHCenter)
+        every_value = 1 + int((widest_value + 3) // pitch)
         for place, bar in enumerate(self._bars):
             x = place * pitch
             painter.fillRect(QRectF(x, top, width, base - top), QColor(theme.raised))
             height = (base - top) * min(1.0, max(0.0, bar.height))
             fill = QColor(theme.origins["accepted"].underline_colour)
             painter.fillRect(QRectF(x, base - height, width, height), fill)
-            around = QRectF(x + width / 2 - 30, 0, 60, line)
-            if widest_value + 3 <= pitch:
+            middle = x + width / 2
+            if place % every_value == 0:
                 painter.setPen(QColor(theme.text))
-                painter.drawText(around.translated(0, line), centred, bar.value)
+                self._write(painter, bar.value, middle, line)
             if place % every == 0:
                 painter.setPen(QColor(theme.muted))
-                painter.drawText(around.translated(0, base + 1), centred, bar.label)
+                self._write(painter, bar.label, middle, base + 1)
+
+    def _write(self, painter: QPainter, text: str, middle: float, top: float) -> None:
+        """Write ``text`` around ``middle``, and inside the widget where that is at its edge."""
+        metrics = painter.fontMetrics()
+        taken = metrics.horizontalAdvance(text)
+        left = max(0.0, min(middle - taken / 2, self.width() - taken))
+        painter.drawText(QPointF(left, top + metrics.ascent()), text)
 
     def _small(self) -> QFont:
         return derived(self.font(), 0.88)

@@ -81,7 +81,8 @@ class RoundStrip(QWidget):
             return
         painter = QPainter(self)
         shown = min(len(series), self.columns())
-        tallest = max(1.0, float(series.gamma[-shown:].max()))
+        # Of all rounds, not of those that show: a changing gamma would else rescale the strip.
+        tallest = max(1.0, float(series.gamma.max()))
         unit = _DRAFT_PX / tallest
         base = 1 + _DRAFT_PX
         unused = QColor(theme.raised)

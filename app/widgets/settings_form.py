@@ -18,39 +18,15 @@ from app.widgets.fields import (
     TextField,
 )
 from app.widgets.fonts import derived
+from app.widgets.gamma_field import GammaField
 from app.widgets.number_fields import SlidingField, WholeField
-from core.requests import MAX_GAMMA, Device, DrafterKind, Precision, Rule
+from app.widgets.settings_choices import DEVICES, DRAFTERS, PRECISIONS, RULES, THEMES
 
 CUSTOM = "custom"
 CUSTOM_PAIR = Choice(CUSTOM, "Custom…", "Model files or folders of your own.")
 LABEL_PX = 78
 _LINES = 3
 """Grid lines a row: the label or the pair of both, a field under its label, a note."""
-
-DEVICES = (
-    Choice(Device.AUTO, "Automatic", "The GPU where there is one."),
-    Choice(Device.CPU, "CPU"),
-    Choice(Device.CUDA, "NVIDIA GPU"),
-)
-PRECISIONS = (
-    Choice(Precision.AUTO, "Automatic", "The fastest that suits the device."),
-    Choice(Precision.FLOAT32, "float32"),
-    Choice(Precision.BFLOAT16, "bfloat16"),
-    Choice(Precision.INT8, "int8"),
-    Choice(Precision.NF4, "nf4 (4 bit)"),
-)
-DRAFTERS = (
-    Choice(DrafterKind.HYBRID, "Hybrid", "Repeats where the text repeats, else the draft model."),
-    Choice(DrafterKind.MODEL, "Draft model", "A small model of the same family runs ahead."),
-    Choice(DrafterKind.NGRAM, "N-gram", "Looks up what followed the same words before."),
-    Choice(DrafterKind.OFF, "Off", "Plain decoding, one token a round."),
-)
-RULES = (Choice(Rule.EXACT, "Exact", "The reply is what the target alone would have written."),)
-THEMES = (
-    Choice("system", "As the system"),
-    Choice("light", "Light"),
-    Choice("dark", "Dark"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +70,34 @@ def model_rows() -> tuple[Row, ...]:
 
 def drafting_rows() -> tuple[Row, ...]:
     """Who drafts, how far ahead, by which rule."""
-    gamma = SlidingField(
-        0,
-        MAX_GAMMA,
-        usual=(0, MAX_GAMMA),
-        decimals=0,
-        step=1,
-        zero_words="0 is plain decoding: nothing is drafted.",
-    )
     return (
         Row("drafter", "Drafter", choice(DRAFTERS), "Who proposes the tokens to be verified."),
+        Row("gamma", "Gamma", GammaField(), "How many tokens are drafted in a round."),
         Row(
-            "gamma", "Gamma", gamma, "How many tokens are drafted in a round; 0 is plain decoding."
+            "rule",
+            "Rule",
+            choice(RULES),
+            "How drafted tokens are accepted. At temperature 0 every rule takes what the target "
+            "likes best.",
         ),
-        Row("rule", "Rule", choice(RULES), "How drafted tokens are accepted."),
+        Row(
+            "ensemble_weight",
+            "Weight",
+            SlidingField(0, 1, usual=(0, 1)),
+            "The target's share of the mixture; at 1 the rule is exact, at 0 the draft decides.",
+        ),
+        Row(
+            "typical_epsilon",
+            "Epsilon",
+            SlidingField(0, 1, usual=(0, 0.5), step=0.01),
+            "The highest limit: what the target finds likelier than this is accepted.",
+        ),
+        Row(
+            "typical_delta",
+            "Delta",
+            SlidingField(0, 1, usual=(0, 1)),
+            "How far the limit sinks where the target is unsure; lower accepts more.",
+        ),
     )
 
 

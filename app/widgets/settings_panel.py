@@ -32,9 +32,15 @@ from app.widgets.settings_form import (
     sampling_rows,
 )
 from app.widgets.wheel_guard import WheelGuard
+from core.requests import Rule
 
 CHANGE_DELAY_MS = 250
 _MODEL_FIELDS = ("pair", "target_path", "draft_path", "device", "precision")
+_RULE_FIELDS = {
+    "ensemble_weight": Rule.ENSEMBLE,
+    "typical_epsilon": Rule.TYPICAL,
+    "typical_delta": Rule.TYPICAL,
+}
 _RELOAD = "The new pair is loaded when you press Load."
 _DRAFTING_NOTE = (
     "Code and repetitive text gain much from drafting; creative prompts gain little. "
@@ -73,6 +79,7 @@ class SettingsPanel(QWidget):
         self._load = QPushButton("Load")
         self._reset = QPushButton("Reset to defaults")
         self._model = Form(())
+        self._drafting = Form(())
         self._build()
         self.set_settings(Settings())
         self.set_reload_needed(False)
@@ -88,7 +95,7 @@ class SettingsPanel(QWidget):
         self._base = settings
         for name, field in self._fields.items():
             field.set_value(getattr(settings, name))
-        self._show_paths()
+        self._show_rows()
 
     def set_pairs(self, pairs: Sequence[Choice]) -> None:
         """Offer ``pairs``; an entry for own files is added where it is missing."""
@@ -152,7 +159,7 @@ class SettingsPanel(QWidget):
     def _on_edited(self) -> None:
         self._before_reset = None
         self._reset.setText("Reset to defaults")
-        self._show_paths()
+        self._show_rows()
         self._timer.start()
 
     def _emit(self) -> None:
@@ -180,10 +187,13 @@ class SettingsPanel(QWidget):
         self._reset.setText("Undo reset" if before is None else "Reset to defaults")
         self.changed.emit(target)
 
-    def _show_paths(self) -> None:
+    def _show_rows(self) -> None:
         custom = self._fields["pair"].value() == CUSTOM
         self._model.set_row_visible("target_path", custom)
         self._model.set_row_visible("draft_path", custom)
+        rule = self._fields["rule"].value()
+        for name, its_rule in _RULE_FIELDS.items():
+            self._drafting.set_row_visible(name, rule == its_rule)
 
     def _build(self) -> None:
         column = QVBoxLayout()
@@ -201,7 +211,8 @@ class SettingsPanel(QWidget):
             if title == "Models":
                 self._model = form
             if title == "Drafting":
-                form.add_note(_DRAFTING_NOTE, "rule")
+                self._drafting = form
+                form.add_note(_DRAFTING_NOTE, rows[-1].name)
             self._fields.update({row.name: row.field for row in rows})
             section = Section(title, form, expanded=expanded)
             self._sections.append(section)

@@ -19,7 +19,7 @@ from core.cli.reply import (
     receive,
     say_notices,
 )
-from core.cli.style import SEPARATOR, ending, in_force, make_console, say, speed
+from core.cli.style import SEPARATOR, drafted, ending, in_force, make_console, say, speed
 from core.errors import UserError
 from core.events import Event, Failed, Finished, FinishReason, to_json
 
@@ -67,7 +67,8 @@ def answer(args: argparse.Namespace, context: Context, text: str) -> int:
     say_notices(errors, outcome)
     if outcome.failure is not None:
         raise outcome.failure
-    numbers = speed(outcome.metrics) + ending(outcome.reason)
+    numbers = speed(outcome.metrics) + drafted(choices.speculation, outcome.metrics)
+    numbers += ending(outcome.reason)
     say(errors, f"{numbers}{SEPARATOR}{in_force(choices.speculation, loaded)}")
     return EXIT_INTERRUPTED if outcome.cancelled else EXIT_DONE
 

@@ -14,6 +14,7 @@ from core.cli.crash import explain
 from core.cli.exits import EXIT_DONE
 from core.cli.loading import load, progress_line
 from core.cli.options import Choices, choices_of, load_request_of, require_unicode
+from core.cli.parser import gamma_of
 from core.cli.reply import (
     LiveReply,
     Outcome,
@@ -28,9 +29,11 @@ from core.cli.style import (
     ORIGIN_STYLES,
     SEPARATOR,
     can_redraw,
+    drafted,
     ending,
     in_force,
     make_console,
+    rule,
     say,
     sentence,
     speed,
@@ -38,7 +41,7 @@ from core.cli.style import (
 from core.errors import UserError
 from core.events import Loaded
 from core.metrics import GenerationMetrics
-from core.requests import GenerateRequest
+from core.requests import GenerateRequest, Rule, SpeculationParams
 
 PROMPT = "> "
 LEGEND_WIDTH = 14
@@ -80,6 +83,7 @@ class Chat:
             "regenerate": self._regenerate,
             "drafter": self._drafter,
             "gamma": self._gamma,
+            "rule": self._rule,
             "temperature": self._temperature,
             "system": self._system,
             "colour": self._colour,
@@ -153,8 +157,15 @@ class Chat:
         say_notices(self._console, outcome)
         if outcome.metrics.tokens:
             self._replies.append(outcome.metrics)
-            say(self._console, speed(outcome.metrics) + ending(outcome.reason))
+            say(self._console, self._summary(request, outcome))
         return outcome
+
+    @staticmethod
+    def _summary(request: GenerateRequest, outcome: Outcome) -> str:
+        speculation, metrics = request.speculation, outcome.metrics
+        lossy = metrics.proposed > 0 and Rule(speculation.rule).lossy
+        by = SEPARATOR + rule(speculation) if lossy else ""
+        return speed(metrics) + drafted(speculation, metrics) + by + ending(outcome.reason)
 
     def _view(self) -> ReplyView:
         if can_redraw(self._console):
@@ -203,22 +214,21 @@ class Chat:
             elif option.kind == kind and not option.available:
                 raise UserError(f"The drafter {kind} is not available: {option.reason}.")
         if kind:
-            self._speculate(drafter=kind)
+            self._speculate(replace(self._choices.speculation, drafter=kind))
 
     def _gamma(self, text: str) -> None:
         try:
-            gamma = int(text)
-        except ValueError:
-            raise UserError("gamma needs a whole number.", "For example: /gamma 4") from None
-        self._speculate(gamma=gamma)
+            gamma = gamma_of(text)
+        except argparse.ArgumentTypeError:
+            raise UserError(
+                "gamma needs auto or a whole number.", "For example: /gamma auto or /gamma 4"
+            ) from None
+        self._speculate(replace(self._choices.speculation, gamma=gamma))
 
-    def _speculate(self, *, drafter: str | None = None, gamma: int | None = None) -> None:
-        before = self._choices.speculation
-        speculation = replace(
-            before,
-            drafter=before.drafter if drafter is None else drafter,
-            gamma=before.gamma if gamma is None else gamma,
-        )
+    def _rule(self, name: str) -> None:
+        self._speculate(replace(self._choices.speculation, rule=name))
+
+    def _speculate(self, speculation: SpeculationParams) -> None:
         self._choices = replace(self._choices, speculation=speculation)
         say(self._console, in_force(speculation, self._loaded))
 

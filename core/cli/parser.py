@@ -2,14 +2,23 @@
 
 import argparse
 from enum import StrEnum
+from typing import Final, Literal
 
 from core.cli.bench_arguments import DESCRIPTION as _BENCH
 from core.cli.bench_arguments import add_bench_arguments
-from core.requests import MAX_GAMMA, Device, DrafterKind, Precision, Rule
+from core.requests import (
+    AUTO_GAMMA,
+    MAX_GAMMA,
+    Device,
+    DrafterKind,
+    Precision,
+    Rule,
+    SpeculationParams,
+)
 from paceline import __version__
 
 DEFAULT_PAIR = "smollm2-135m"
-DEFAULT_GAMMA = 5
+DEFAULT_GAMMA: Final = AUTO_GAMMA
 DEFAULT_TEMPERATURE = 0.7
 DEFAULT_TOP_P = 0.95
 DEFAULT_MAX_NEW_TOKENS = 512
@@ -46,6 +55,7 @@ examples:
   paceline ask --pair qwen2.5-coder --temperature 0 "Write a palindrome check in Python."
   paceline ask --drafter off --seed 1 --max-new-tokens 64 "Tell me a story."
   paceline ask --target ./big.gguf --draft ./small.gguf --drafter model --gamma 4 "Hello"
+  paceline ask --rule typical --typical-epsilon 0.2 "Tell me a story."
   git diff | paceline ask --system "Summarise this change." -
   paceline ask --json "Hello" | jq -c 'select(.event == "round") | .accepted'
 
@@ -135,6 +145,16 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def gamma_of(text: str) -> int | Literal["auto"]:
+    """Return the draft length that was written; its range is checked where it is used."""
+    try:
+        return AUTO_GAMMA if text == AUTO_GAMMA else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither {AUTO_GAMMA} nor a whole number from 0 to {MAX_GAMMA}"
+        ) from None
+
+
 def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
     name: str,
@@ -186,10 +206,31 @@ def _add_generation(command: argparse.ArgumentParser) -> None:
     speculation.add_argument(
         "--gamma",
         metavar="N",
-        type=int,
-        help=f"tokens drafted a round, 0 to {MAX_GAMMA} (default: what suits the pair)",
+        type=gamma_of,
+        help=f"tokens drafted a round: auto, or 0 to {MAX_GAMMA} (default: what suits the pair)",
     )
-    _choice(speculation, "--rule", Rule, Rule.EXACT, "how drafted tokens are accepted")
+    lossy = ", ".join(rule for rule in Rule if rule.lossy)
+    _choice(
+        speculation,
+        "--rule",
+        Rule,
+        Rule.EXACT,
+        "how drafted tokens are accepted; exact and block leave the target's distribution as it "
+        f"is, the others are lossy: {lossy}",
+    )
+    usual = SpeculationParams()
+    for flag, value, summary in (
+        ("--ensemble-weight", usual.ensemble_weight, "lossy rule ensemble: the target's share"),
+        ("--typical-epsilon", usual.typical_epsilon, "lossy rule typical: its highest limit"),
+        (
+            "--typical-delta",
+            usual.typical_delta,
+            "lossy rule typical: how far the limit sinks where the target is unsure",
+        ),
+    ):
+        speculation.add_argument(
+            flag, metavar="X", type=float, default=value, help=f"{summary} (default: %(default)s)"
+        )
 
     sampling = command.add_argument_group("sampling")
     sampling.add_argument(

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from core.events import FinishReason, Loaded, Origin
 from core.metrics import GenerationMetrics
-from core.requests import DrafterKind, SpeculationParams
+from core.requests import AUTO_GAMMA, DrafterKind, Rule, SpeculationParams
 
 SEPARATOR = " | "
 
@@ -108,8 +108,20 @@ def in_force(speculation: SpeculationParams, loaded: Loaded) -> str:
         off = "gamma is 0"
     if off:
         return f"{where}{SEPARATOR}speculation is off because {off}"
-    drafting = f"drafter {speculation.drafter}, gamma {speculation.gamma}, rule {speculation.rule}"
+    drafting = f"drafter {speculation.drafter}, gamma {speculation.gamma}, {rule(speculation)}"
     return f"{drafting}{SEPARATOR}{where}"
+
+
+def rule(speculation: SpeculationParams) -> str:
+    """Return the rule by its name, and that it is lossy where it is."""
+    return f"{'lossy ' if Rule(speculation.rule).lossy else ''}rule {speculation.rule}"
+
+
+def drafted(speculation: SpeculationParams, metrics: GenerationMetrics) -> str:
+    """Return what an automatic gamma came to in a reply, as the tail of a line."""
+    if speculation.gamma != AUTO_GAMMA or not metrics.proposed:
+        return ""
+    return f"{SEPARATOR}mean drafted length {metrics.proposed / metrics.rounds:.2f}"
 
 
 def ending(reason: str) -> str:

@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from core.errors import BugError, UserError
-from core.requests import MAX_GAMMA, DrafterKind
+from core.requests import DrafterKind, SpeculationParams
 
 CATALOG_PATH = Path(__file__).resolve().parents[2] / "resources" / "catalog.json"
 
@@ -77,13 +77,16 @@ class CatalogPair:
     draft: str | None
     suits: str
     drafter: str
-    gamma: int
+    gamma: int | Literal["auto"]
 
     def __post_init__(self) -> None:
         _require(bool(_ID.fullmatch(self.id)), self.id, "the id")
         _require(bool(self.title and self.suits), self.id, "a text is missing")
         _require(self.drafter in set(DrafterKind), self.id, "the drafter")
-        _require(0 <= self.gamma <= MAX_GAMMA, self.id, "the draft length")
+        try:
+            SpeculationParams(gamma=self.gamma)
+        except UserError as error:
+            raise BugError(f"The catalog entry {self.id!r} is wrong: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

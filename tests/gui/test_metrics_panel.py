@@ -1,16 +1,18 @@
 """The live plots and numbers beside the chat."""
 
+from dataclasses import replace
 from time import perf_counter
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.records import InForce
 from app.theme import DARK, LIGHT
 from app.widgets.metrics_panel import REPAINT_MS, MetricsPanel
+from core.events import GammaBelief
 from core.metrics import summarise
 from tests.helpers.rounds import make_round, many_rounds, rounds_of
 
@@ -125,8 +127,33 @@ def test_the_gamma_shown_is_the_gamma_used(panel: MetricsPanel) -> None:
     panel.add_round(make_round(0, gamma=3, accepted=3))
     panel.add_round(make_round(1, gamma=7, accepted=7))
     panel.finish_reply(summarise([]))
-    limit = panel.acceptance._limit.getData()[1]
+    edges, limit = panel.acceptance._limit.getData()
     assert limit.tolist() == [4.0, 8.0]
+    assert edges.tolist() == [0.5, 1.5, 2.5]
+
+
+def test_a_changing_gamma_is_counted_by_its_mean(panel: MetricsPanel) -> None:
+    rounds = [make_round(0, gamma=6, accepted=4), make_round(1, gamma=0), make_round(2, gamma=1)]
+    panel.start_reply()
+    for each in rounds:
+        panel.add_round(each)
+    panel.finish_reply(summarise(rounds))
+    assert panel.acceptance.value() == "2.3 of 3.3"
+
+
+def test_the_strip_keeps_its_scale_when_gamma_falls(panel: MetricsPanel) -> None:
+    def height(gammas: list[int]) -> int:
+        panel.start_reply()
+        for place, gamma in enumerate(gammas):
+            panel.add_round(make_round(place, gamma=gamma, accepted=gamma))
+        panel.finish_reply(summarise([]))
+        image = panel.strip.grab().toImage()
+        newest = 1 + 7 * (min(len(gammas), panel.strip.columns()) - 1) + 2
+        green = QColor(LIGHT.origins["accepted"].underline_colour)
+        return sum(image.pixelColor(newest, y) == green for y in range(image.height()))
+
+    fits = panel.strip.columns()
+    assert height([8] + [4] * 3) == height([8] + [4] * 2 * fits) == height([4] * 3) // 2
 
 
 def test_one_curve_is_reused_for_every_repaint(panel: MetricsPanel) -> None:
@@ -160,6 +187,70 @@ def test_what_is_in_force_is_said_with_the_reason_when_nothing_drafts(
     )
     assert panel._off.isVisible()
     assert panel._off.text() == "Speculation is off because the pair has no draft model."
+
+
+def test_a_lossy_rule_is_called_so_where_it_is_in_force(panel: MetricsPanel) -> None:
+    panel.set_in_force(
+        InForce(drafter="hybrid", gamma="automatic", rule="typical", lossy=True, device="cpu")
+    )
+    assert panel._in_force.text() == "hybrid · gamma automatic · lossy (typical) · cpu"
+
+
+BELIEF = GammaBelief(
+    source="ngram-3",
+    acceptance=(0.9, 0.75),
+    verify_ms=(20.0, 22.0, 30.0),
+    draft_ms=0.031,
+    reason="Drafts of 2 make the most tokens per second.",
+)
+
+
+def test_what_automatic_gamma_believes_is_painted_with_the_tick(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.start_reply()
+    panel.add_round(replace(make_round(0, accepted=2), belief=BELIEF))
+    assert not panel.belief.isVisible()
+    qtbot.waitUntil(panel.belief.isVisible, timeout=10 * REPAINT_MS)
+    assert panel.belief.reason.text() == BELIEF.reason
+    assert [bar.value for bar in panel.belief.acceptance.bars()] == ["90", "75"]
+    assert [bar.value for bar in panel.belief.verify.bars()] == ["1.0", "1.1", "1.5"]
+    assert panel.belief.grid.text("draft") == "0.03 ms"
+    assert panel.belief.grid.text("source") == "n-gram of 3"
+
+
+def test_the_belief_folds_and_waits_for_the_next_reply_to_have_one(panel: MetricsPanel) -> None:
+    believed = [replace(make_round(0, accepted=2), belief=BELIEF)]
+    panel.add_round(believed[0])
+    panel.finish_reply(summarise(believed))
+    assert panel.belief.isVisible()
+    panel._belief_section.set_expanded(False)
+    assert not panel.belief.isVisible()
+    panel._belief_section.set_expanded(True)
+    panel.start_reply()
+    panel._repaint_if_needed()
+    assert panel.belief.isVisible()
+    panel.add_round(make_round(0, accepted=2))
+    panel.finish_reply(summarise([make_round(0, accepted=2)]))
+    assert not panel._belief_section.isVisible()
+
+
+def test_a_belief_without_a_measured_row_shows_no_times(panel: MetricsPanel) -> None:
+    panel.belief.show_belief(replace(BELIEF, verify_ms=(0.0, 0.0)))
+    assert panel.belief.verify.bars() == ()
+    panel.belief.show_belief(replace(BELIEF, verify_ms=()))
+    assert panel.belief.verify.bars() == ()
+
+
+def test_a_note_stays_with_its_reply(panel: MetricsPanel) -> None:
+    stream(panel, [1])
+    panel.set_note("Speculation is costing speed.")
+    assert panel._note.isVisible()
+    panel.start_reply()
+    assert not panel._note.isVisible()
+    panel.set_note("Again.")
+    panel.clear()
+    assert not panel._note.isVisible()
 
 
 def test_the_plots_let_neither_mouse_nor_menu_change_their_range(panel: MetricsPanel) -> None:

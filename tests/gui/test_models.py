@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import Settings
 from core.errors import UserError
-from core.events import DrafterOption
+from core.events import DrafterOption, GammaBelief
 from tests.helpers.fake_engine import FakeEngine, Gate, make_round
 from tests.helpers.window import Bench
 
@@ -162,6 +163,86 @@ def test_a_plain_reply_gives_the_baseline_and_the_next_its_speed_up(
     bench.window.settings.changed.emit(changed)
     bench.engine.rounds = tuple(make_round(i, ["a ", "b "]) for i in range(20))
     assert bench.send_and_wait("Again").metrics["speed_up"] == pytest.approx(2.0)
+
+
+BELIEF = GammaBelief(
+    source="model",
+    acceptance=(0.2,),
+    verify_ms=(20.0, 22.0),
+    draft_ms=19.0,
+    reason="A draft costs more time than it saves.",
+)
+
+
+def test_an_automatic_gamma_shows_what_it_drafts_while_it_streams(make_bench: MakeBench) -> None:
+    gate = Gate(open_=False)
+    bench = make_bench(FakeEngine(round_gate=gate))
+    header, status = bench.window.header, bench.window.status
+    assert "gamma automatic" in header.text()
+    assert "now)" not in header.text()
+
+    def while_streaming() -> None:
+        bench.send()
+        bench.until(lambda: "gamma automatic (3 now)" in header.text())
+        assert "gamma automatic (3 now)" in status._speculation.text()
+        assert "gamma automatic (3 now)" in bench.window.metrics._in_force.text()
+        gate.open()
+
+    bench.until_replied(while_streaming)
+    assert "gamma automatic" in header.text()
+    assert "now)" not in header.text()
+
+
+def test_a_fixed_gamma_shows_itself_and_not_what_was_drafted(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    changed = bench.app.preferences.settings
+    bench.window.settings.changed.emit(replace(changed, gamma=7))
+    bench.send_and_wait()
+    assert "gamma 7" in bench.window.header.text()
+
+
+def test_a_lossy_rule_is_named_wherever_it_is_in_force(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    changed = bench.app.preferences.settings
+    bench.window.settings.changed.emit(replace(changed, rule="typical", temperature=0.7))
+    for line in (
+        bench.window.header.text(),
+        bench.window.status._speculation.text(),
+        bench.window.metrics._in_force.text(),
+    ):
+        assert "lossy (typical)" in line
+    reply = bench.send_and_wait()
+    footer = bench.window.transcript.message_widget(reply.id).footer
+    assert "lossy (typical)" in footer.words
+    assert bench.engine.requests[-1].speculation.rule == "typical"
+
+
+def test_a_gamma_that_settles_at_zero_is_said_once_with_its_reason(make_bench: MakeBench) -> None:
+    rounds = [replace(make_round(i, ["a "], gamma=0), belief=BELIEF) for i in range(40)]
+    bench = make_bench(FakeEngine(rounds=tuple(rounds)))
+    bench.send_and_wait()
+    assert bench.window.metrics._note.text() == f"Automatic gamma has settled at 0. {BELIEF.reason}"
+
+
+def test_a_reply_slower_than_plain_says_so_beside_its_numbers_also_after_a_restart(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    changed = bench.app.preferences.settings
+    bench.window.settings.changed.emit(replace(changed, drafter="off"))
+    bench.engine.rounds = tuple(make_round(i, ["a "], gamma=0, accepted=0) for i in range(20))
+    bench.send_and_wait()
+    bench.window.settings.changed.emit(changed)
+    slow = (make_round(i, ["a ", "b "], ms=80.0) for i in range(20))
+    bench.engine.rounds = tuple(replace(round_, belief=BELIEF) for round_ in slow)
+    reply = bench.send_and_wait("Again")
+    said = "Speculation is costing speed: this reply ran at 0.50× plain decoding."
+    assert bench.window.metrics._note.text() == f"{said} {BELIEF.reason}"
+    bench.app.chat.open(None)
+    assert not bench.window.metrics._note.isVisible()
+    bench.app.chat.open(reply.conversation_id)
+    assert bench.window.metrics._note.text() == f"{said} {BELIEF.reason}"
+    assert bench.window.metrics.belief.reason.text() == BELIEF.reason
 
 
 def test_a_missing_model_is_offered_fetched_and_loaded(make_bench: MakeBench) -> None:

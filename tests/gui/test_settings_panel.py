@@ -12,7 +12,9 @@ from pytestqt.qtbot import QtBot
 from app.records import Choice
 from app.settings import Settings
 from app.theme import DARK, LIGHT
+from app.widgets.settings_choices import RULES
 from app.widgets.settings_panel import SettingsPanel
+from core.requests import Rule
 
 PAIRS = [
     Choice("smollm2-135m", "SmolLM2-135M", "ready"),
@@ -37,6 +39,16 @@ def type_into(qtbot: QtBot, widget: QWidget, text: str) -> None:
     qtbot.keyClicks(widget, text)
 
 
+def gamma_slider(panel: SettingsPanel) -> QSlider:
+    slider = panel._fields["gamma"].inputs[1]
+    assert isinstance(slider, QSlider)
+    return slider
+
+
+def shown_notes(field: QWidget) -> list[str]:
+    return [label.text() for label in field.findChildren(QLabel) if label.isVisible()]
+
+
 def test_every_setting_has_a_control(panel: SettingsPanel) -> None:
     assert set(panel._fields) == {field.name for field in fields(Settings)}
 
@@ -50,6 +62,10 @@ def test_settings_come_back_as_they_were_set(panel: SettingsPanel) -> None:
         precision="int8",
         drafter="ngram",
         gamma=0,
+        rule="ensemble",
+        ensemble_weight=0.25,
+        typical_epsilon=0.2,
+        typical_delta=0.6,
         temperature=0.123456,
         top_k=40,
         top_p=0.9,
@@ -77,17 +93,19 @@ def test_setting_settings_tells_nothing(panel: SettingsPanel, qtbot: QtBot) -> N
 def test_quick_changes_are_told_once(panel: SettingsPanel, qtbot: QtBot) -> None:
     told: list[Settings] = []
     panel.changed.connect(told.append)
+    panel.set_settings(Settings(gamma=9))
     for value in (1, 2, 3):
-        panel._fields["gamma"].control.setValue(value)
+        gamma_slider(panel).setValue(value)
     qtbot.waitUntil(lambda: bool(told))
     assert [settings.gamma for settings in told] == [3]
 
 
 def test_a_change_that_is_taken_back_is_not_told(panel: SettingsPanel, qtbot: QtBot) -> None:
-    slider = panel._fields["gamma"].control
+    panel.set_settings(Settings(gamma=5))
+    slider = gamma_slider(panel)
     with qtbot.assertNotEmitted(panel.changed, wait=400):
         slider.setValue(9)
-        slider.setValue(Settings().gamma)
+        slider.setValue(5)
 
 
 def test_load_tells_the_last_change_first(panel: SettingsPanel, qtbot: QtBot) -> None:
@@ -95,7 +113,8 @@ def test_load_tells_the_last_change_first(panel: SettingsPanel, qtbot: QtBot) ->
     panel.changed.connect(lambda settings: order.append(f"gamma {settings.gamma}"))
     panel.loadClicked.connect(lambda: order.append("load"))
     panel.set_reload_needed(True)
-    panel._fields["gamma"].control.setValue(7)
+    panel.set_settings(Settings(gamma=9))
+    gamma_slider(panel).setValue(7)
     qtbot.mouseClick(panel._load, Qt.MouseButton.LeftButton)
     assert order == ["gamma 7", "load"]
 
@@ -175,12 +194,65 @@ def test_a_pasted_path_loses_blanks_and_quotes_around_it(panel: SettingsPanel) -
 
 
 def test_gamma_zero_says_that_it_is_plain_decoding(panel: SettingsPanel) -> None:
-    note = panel._fields["gamma"].findChild(QLabel)
-    assert isinstance(note, QLabel)
-    assert not note.isVisible()
-    panel._fields["gamma"].control.setValue(0)
-    assert note.isVisible()
-    assert "plain decoding" in note.text()
+    panel.set_settings(Settings(gamma=3))
+    assert shown_notes(panel._fields["gamma"]) == []
+    gamma_slider(panel).setValue(0)
+    [note] = shown_notes(panel._fields["gamma"])
+    assert "plain decoding" in note
+
+
+def test_an_automatic_gamma_hides_the_slider_and_keeps_its_place(
+    panel: SettingsPanel, qtbot: QtBot
+) -> None:
+    panel.set_settings(Settings(gamma=7))
+    box = panel._fields["gamma"].control
+    assert gamma_slider(panel).isVisible()
+    with qtbot.waitSignal(panel.changed) as automatic:
+        qtbot.keyClick(box, Qt.Key.Key_Space)
+    assert automatic.args[0].gamma == "auto"
+    assert not gamma_slider(panel).isVisible()
+    [note] = shown_notes(panel._fields["gamma"])
+    assert "most tokens per second" in note
+    with qtbot.waitSignal(panel.changed) as fixed:
+        qtbot.keyClick(box, Qt.Key.Key_Space)
+    assert fixed.args[0].gamma == 7
+
+
+def test_new_settings_begin_with_the_automatic_gamma(panel: SettingsPanel) -> None:
+    assert panel._fields["gamma"].control.isChecked()
+    assert panel.settings().gamma == "auto"
+
+
+def test_every_rule_is_offered_with_a_line_and_the_lossy_ones_say_so(panel: SettingsPanel) -> None:
+    field = panel._fields["rule"]
+    assert {choice.value for choice in RULES} == set(Rule)
+    for choice in RULES:
+        assert ("lossy" in choice.title) == Rule(choice.value).lossy
+        field.set_value(choice.value)
+        assert shown_notes(field) == [choice.detail]
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        ("exact", set()),
+        ("ensemble", {"ensemble_weight"}),
+        ("typical", {"typical_epsilon", "typical_delta"}),
+    ],
+)
+def test_a_rule_shows_its_own_numbers_only(
+    panel: SettingsPanel, rule: str, shown: set[str]
+) -> None:
+    panel.set_settings(Settings(rule=rule))
+    names = ("ensemble_weight", "typical_epsilon", "typical_delta")
+    assert {name for name in names if panel._fields[name].isVisible()} == shown
+
+
+def test_choosing_a_rule_brings_its_numbers(panel: SettingsPanel) -> None:
+    box = panel._fields["rule"].box
+    box.activated.emit(box.findText("Ensemble (lossy)"))
+    assert panel._fields["ensemble_weight"].isVisible()
+    assert panel.settings().rule == "ensemble"
 
 
 def test_a_seed_takes_digits_only_and_stays_in_its_range(
@@ -270,10 +342,10 @@ def test_every_label_belongs_to_a_control(panel: SettingsPanel) -> None:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 def test_nothing_is_wider_than_a_panel_of_260_pixels(panel: SettingsPanel, theme: object) -> None:
     panel.set_theme(theme)
-    panel.set_settings(Settings(pair="custom"))
+    panel.set_settings(Settings(pair="custom", gamma=4, rule="typical"))
     panel.resize(260, 500)
     QApplication.processEvents()
-    for slider in panel.findChildren(QSlider):
+    for slider in filter(QWidget.isVisible, panel.findChildren(QSlider)):
         right = slider.mapTo(panel, QPoint(slider.width(), 0)).x()
         assert right <= panel.width()
     content = panel._sections[0].parentWidget()

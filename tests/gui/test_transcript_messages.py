@@ -6,7 +6,7 @@ from PySide6.QtGui import QEnterEvent, QTextCursor
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.records import MessageState
+from app.records import Message, MessageState
 from app.widgets.quiet_button import QuietButton
 from app.widgets.thinking_section import ThinkingSection
 from app.widgets.transcript import TranscriptView
@@ -76,6 +76,47 @@ def test_a_finished_reply_says_its_numbers(view: TranscriptView) -> None:
     view.set_messages([user(), reply("Hi", metrics=METRICS)])
     words = "38 tok/s · 2.7 a round · 71 % accepted · 1.21 s to first token"
     assert widget_of(view).footer.words == words
+
+
+def drafted(rule: str, temperature: float, **metrics: object) -> Message:
+    settings: dict[str, object] = {
+        "speculation": {"rule": rule, "gamma": "auto"},
+        "sampling": {"temperature": temperature},
+    }
+    return reply("Hi", metrics={"proposed": 64, "rounds": 20, **metrics}, settings=settings)
+
+
+def test_a_reply_of_a_lossy_rule_says_so_before_its_numbers(view: TranscriptView) -> None:
+    view.set_messages([user(), drafted("typical", 0.7, tokens_per_second=38.2)])
+    words = "lossy (typical) · 38 tok/s · gamma automatic (3.2 on average)"
+    assert widget_of(view).footer.words == words
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        drafted("exact", 0.7),
+        drafted("block", 0.7),
+        drafted("typical", 0.0),
+        drafted("typical", 0.7, proposed=0),
+    ],
+    ids=["exact", "block", "greedy", "not drafted"],
+)
+def test_a_reply_that_no_lossy_rule_shaped_is_not_called_lossy(
+    view: TranscriptView, message: Message
+) -> None:
+    view.set_messages([user(), message])
+    assert "lossy" not in widget_of(view).footer.words
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"speculation": 3}, {"speculation": {"rule": ["x"]}, "sampling": None}]
+)
+def test_an_imported_reply_with_odd_settings_is_shown(
+    view: TranscriptView, settings: dict[str, object]
+) -> None:
+    view.set_messages([user(), reply("Hi", metrics=METRICS, settings=settings)])
+    assert widget_of(view).footer.words.startswith("38 tok/s")
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from app.records import Message, MessageState, TokenSpan
 from app.storage.conversations import ConversationStore
 from app.storage.db import MEMORY, Database
-from app.storage.rounds import ROUND_LOG, round_log, rounds_of
+from app.storage.rounds import GAMMA_BELIEF, ROUND_LOG, round_log, rounds_of
 from app.storage.spans import pack_spans, unpack_spans
 from app.storage.titles import MAX_DERIVED, NEW_CHAT, title_from
 from core.errors import BugError, UserError
-from core.events import Round, Token
+from core.events import GammaBelief, Round, Token
 from core.metrics import summarise
 
 
@@ -416,6 +416,29 @@ def test_the_rounds_of_a_reply_survive_a_reload(store: ConversationStore) -> Non
     metrics = {**asdict(summarise(rounds)), ROUND_LOG: round_log(rounds)}
     store.finish_reply(begun.id, "Hello!", spans, MessageState.COMPLETE, metrics)
     assert rounds_of(store.message(begun.id)) == rounds
+
+    belief = GammaBelief(
+        source="model", acceptance=(0.5,), verify_ms=(9.0, 10.0), draft_ms=3.0, reason="Because."
+    )
+    metrics[GAMMA_BELIEF] = asdict(belief)
+    store.finish_reply(begun.id, "Hello!", spans, MessageState.COMPLETE, metrics)
+    assert [each.belief for each in rounds_of(store.message(begun.id))] == [None, belief]
+
+
+@pytest.mark.parametrize("stored", [None, [], {}, {"source": "model", "acceptance": 3}])
+def test_a_damaged_belief_costs_no_round(store: ConversationStore, stored: object) -> None:
+    round_ = Round(
+        index=0,
+        gamma=0,
+        proposed=0,
+        accepted=0,
+        tokens=(Token(id=3, text="!", origin="plain", target_prob=1.0),),
+    )
+    begun = store.begin_reply(store.create("chat").id, None, {})
+    metrics = {ROUND_LOG: round_log([round_]), GAMMA_BELIEF: stored}
+    spans = [TokenSpan(1, "plain", 3, 1.0)]
+    store.finish_reply(begun.id, "!", spans, MessageState.COMPLETE, metrics)
+    assert rounds_of(store.message(begun.id)) == (round_,)
 
 
 @pytest.mark.parametrize("log", [None, "x", [[1]], [[1, 1, 1, 99, 0, 0, 0, 0, 0]], [["a"] * 9]])

@@ -1,5 +1,7 @@
 """What really drafts, and the reason in words when nothing does."""
 
+from dataclasses import replace
+
 from app.controllers.force import drafter_choices, in_force, off_reason, speculation_for
 from app.settings import Settings
 from core.events import DrafterOption, Loaded
@@ -51,6 +53,21 @@ def test_what_is_in_force_shows_no_drafter_and_no_gamma_while_off() -> None:
     settings = Settings(drafter="model", gamma=5)
     now = in_force("Pair", speculation_for(settings, LOADED), LOADED, why(settings))
     assert (now.drafter, now.gamma, now.device, now.off_reason) == ("off", "0", "cpu", NO_DRAFT)
+
+
+def test_an_automatic_gamma_is_called_so_and_shows_what_was_drafted_last() -> None:
+    settings = Settings(drafter="ngram")
+    speculation = speculation_for(settings, LOADED)
+    assert in_force("Pair", speculation, LOADED, "").gamma == "automatic"
+    assert in_force("Pair", speculation, LOADED, "", 0).gamma == "automatic (0 now)"
+    assert in_force("Pair", replace(speculation, gamma=3), LOADED, "", 2).gamma == "3"
+
+
+def test_a_lossy_rule_is_in_force_only_while_something_drafts() -> None:
+    speculation = speculation_for(Settings(drafter="ngram", rule="typical"), LOADED)
+    assert in_force("Pair", speculation, LOADED, "").lossy
+    assert not in_force("Pair", speculation, LOADED, "it is off").lossy
+    assert not in_force("Pair", replace(speculation, rule="block"), LOADED, "").lossy
 
 
 def test_every_drafter_is_listed_and_refused_ones_say_why() -> None:

@@ -1,5 +1,7 @@
 """What is sent to the engine is what is shown."""
 
+from dataclasses import asdict
+
 import pytest
 
 from app.controllers.prompts import certainly_fits, frozen_settings, request_for
@@ -66,7 +68,7 @@ def test_every_sampling_setting_reaches_the_request() -> None:
         "frequency_penalty": 0.5,
         "seed": 11,
     }
-    assert stored["speculation"] == {"drafter": "ngram", "gamma": 3, "rule": "exact"}
+    assert stored["speculation"] == asdict(SPECULATION)
     assert (stored["max_new_tokens"], stored["stop"], stored["pair"]) == (99, ["END"], "Pair")
 
 

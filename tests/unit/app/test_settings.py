@@ -19,6 +19,10 @@ CHANGED = Settings(
     precision="int8",
     drafter="ngram",
     gamma=16,
+    rule="typical",
+    ensemble_weight=0.5,
+    typical_epsilon=0.2,
+    typical_delta=0.6,
     temperature=0.0,
     top_k=40,
     top_p=0.5,
@@ -53,8 +57,7 @@ def test_without_a_file_the_defaults_hold(store: SettingsStore) -> None:
 
 def test_every_choice_survives_a_restart(store: SettingsStore) -> None:
     for field in fields(Settings):
-        if field.name != "rule":  # there is one rule only
-            assert getattr(CHANGED, field.name) != getattr(Settings(), field.name), field.name
+        assert getattr(CHANGED, field.name) != getattr(Settings(), field.name), field.name
     store.save(CHANGED)
     assert store.load() == CHANGED
     assert store.notices == ()
@@ -73,8 +76,12 @@ def test_every_choice_survives_a_restart(store: SettingsStore) -> None:
         ("gamma", -1),
         ("gamma", 2.5),
         ("gamma", True),
-        ("gamma", "auto"),
+        ("gamma", "automatic"),
+        ("gamma", None),
         ("rule", "guess"),
+        ("ensemble_weight", 1.01),
+        ("typical_epsilon", -0.1),
+        ("typical_delta", True),
         ("temperature", -0.1),
         ("temperature", float("nan")),
         ("temperature", "warm"),
@@ -187,4 +194,25 @@ def test_the_requests_take_over_every_value() -> None:
         frequency_penalty=0.5,
         seed=7,
     )
-    assert speculation_params(CHANGED) == SpeculationParams(drafter="ngram", gamma=16, rule="exact")
+    assert speculation_params(CHANGED) == SpeculationParams(
+        drafter="ngram",
+        gamma=16,
+        rule="typical",
+        ensemble_weight=0.5,
+        typical_epsilon=0.2,
+        typical_delta=0.6,
+    )
+
+
+def test_a_file_from_before_the_automatic_gamma_keeps_its_fixed_one(store: SettingsStore) -> None:
+    assert Settings().gamma == "auto"
+    new = ("ensemble_weight", "typical_epsilon", "typical_delta")
+    old = {name: value for name, value in asdict(Settings(gamma=5)).items() if name not in new}
+    write(store, json.dumps(old))
+    assert store.load() == Settings(gamma=5)
+    assert store.notices == ()
+
+
+def test_an_automatic_gamma_survives_a_restart(store: SettingsStore) -> None:
+    store.save(Settings(gamma="auto", rule="ensemble"))
+    assert store.load() == Settings(gamma="auto", rule="ensemble")

@@ -61,6 +61,25 @@ def test_a_contradictory_entry_is_a_fault_of_the_program(field: str, value: obje
         parse_catalog(data)
 
 
+@pytest.mark.parametrize("gamma", ["auto", 0, 16])
+def test_a_pair_starts_with_an_automatic_or_a_fixed_gamma(gamma: object):
+    data = shipped()
+    data["pairs"][0]["gamma"] = gamma
+    assert next(iter(parse_catalog(data).pairs.values())).gamma == gamma
+
+
+@pytest.mark.parametrize("gamma", ["many", 17, -1, None, 2.5, True])
+def test_a_pair_with_another_gamma_is_a_fault_of_the_program(gamma: object):
+    data = shipped()
+    data["pairs"][0]["gamma"] = gamma
+    with pytest.raises(BugError, match="gamma is"):
+        parse_catalog(data)
+
+
+def test_the_shipped_pairs_let_the_engine_choose_gamma():
+    assert {pair.gamma for pair in load_catalog().pairs.values()} == {"auto"}
+
+
 def test_a_pair_of_an_unknown_model_is_a_fault_of_the_program():
     data = shipped()
     data["pairs"][0]["target"] = "nobody"

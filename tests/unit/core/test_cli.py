@@ -77,6 +77,18 @@ def test_a_command_line_that_is_not_understood_exits_with_2(
     assert "usage: paceline" in captured.err
 
 
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_help_names_every_rule_and_calls_three_lossy(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main((command, "--help")) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "the others are lossy: target-prob, typical, ensemble" in words
+    for option in ("--gamma", "--ensemble-weight", "--typical-epsilon", "--typical-delta"):
+        assert option in words
+    assert "auto, or 0 to 16" in words
+
+
 def test_ask_without_text_on_a_terminal_is_a_usage_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -88,6 +100,9 @@ def test_ask_without_text_on_a_terminal_is_a_usage_error(
     ("option", "value", "field"),
     [
         ("--gamma", "99", "gamma"),
+        ("--ensemble-weight", "1.5", "ensemble_weight"),
+        ("--typical-epsilon", "-1", "typical_epsilon"),
+        ("--typical-delta", "nan", "typical_delta"),
         ("--temperature", "-1", "temperature"),
         ("--temperature", "nan", "temperature"),
         ("--top-p", "0", "top_p"),

@@ -13,6 +13,7 @@ from core.cancel import CancelToken
 from core.cli.style import harmless
 from core.errors import UserError
 from core.events import Notice
+from core.requests import Rule, SpeculationParams
 from tests.helpers.cli import CommandLine, Stream, make_model_file
 from tests.helpers.fake_engine import FakeEngine, make_round
 
@@ -94,7 +95,13 @@ def test_every_option_reaches_the_engine(model: tuple[str, str]) -> None:
         "--gamma",
         "3",
         "--rule",
-        "exact",
+        "typical",
+        "--ensemble-weight",
+        "0.4",
+        "--typical-epsilon",
+        "0.2",
+        "--typical-delta",
+        "0.6",
         "--temperature",
         "0.5",
         "--top-k",
@@ -127,12 +134,48 @@ def test_every_option_reaches_the_engine(model: tuple[str, str]) -> None:
     assert (load.device, load.precision, load.context_limit) == ("cpu", "int8", 99)
     request = engine.requests[0]
     assert request.messages == (("system", "Short!"), ("user", "Hello there"))
-    assert (request.speculation.drafter, request.speculation.gamma) == ("hybrid", 3)
+    assert request.speculation == SpeculationParams(
+        drafter="hybrid",
+        gamma=3,
+        rule="typical",
+        ensemble_weight=0.4,
+        typical_epsilon=0.2,
+        typical_delta=0.6,
+    )
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.5, 4, 0.9)
     assert (sampling.min_p, sampling.repetition_penalty) == (0.1, 1.1)
     assert (sampling.presence_penalty, sampling.frequency_penalty) == (0.2, 0.3)
     assert (sampling.seed, request.max_new_tokens, request.stop) == (7, 12, ("END", "###"))
+
+
+def test_gamma_is_automatic_unless_a_length_is_given(model: tuple[str, str]) -> None:
+    engine = FakeEngine()
+    for options in ((), ("--gamma", "auto"), ("--gamma", "2")):
+        assert CommandLine(engine=engine).run("ask", "Hi", *model, *options) == 0
+    assert [request.speculation.gamma for request in engine.requests] == ["auto", "auto", 2]
+
+
+def test_the_summary_of_an_automatic_gamma_says_how_long_drafts_were(
+    model: tuple[str, str],
+) -> None:
+    command = CommandLine()
+    command.run("ask", "Hi", *model, "--gamma", "auto")
+    summary = command.complaint.splitlines()[-1]
+    assert "mean drafted length 2.67" in summary  # 8 in three rounds
+    assert "gamma auto, rule exact" in summary
+    fixed = CommandLine()
+    fixed.run("ask", "Hi", *model, "--gamma", "4")
+    assert "mean drafted length" not in fixed.complaint
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+def test_the_summary_calls_a_lossy_rule_lossy(rule: Rule, model: tuple[str, str]) -> None:
+    command = CommandLine()
+    command.run("ask", "Hi", *model, "--rule", rule)
+    summary = command.complaint.splitlines()[-1]
+    assert f"rule {rule}" in summary
+    assert ("lossy" in summary) == rule.lossy
 
 
 @pytest.mark.parametrize("argv", [("ask",), ("ask", "-")])

@@ -103,7 +103,9 @@ def test_regenerate_without_a_message_says_so(model: tuple[str, str]) -> None:
     [
         ("/gamma 99", "gamma is 99"),
         ("/gamma", "whole number"),
-        ("/gamma many", "whole number"),
+        ("/gamma many", "auto or a whole number"),
+        ("/rule", "rule is ''"),
+        ("/rule fair", "rule is 'fair'"),
         ("/drafter magic", "drafter is 'magic'"),
         ("/drafter model", "This pair has no draft model."),
         ("/temperature hot", "needs a number"),
@@ -136,6 +138,19 @@ def test_commands_change_the_next_reply(model: tuple[str, str]) -> None:
     assert (request.speculation.drafter, request.speculation.gamma) == ("ngram", 2)
     assert request.sampling.temperature == 0.0
     assert request.messages == (("system", "Be brief."), ("user", "Hi"))
+
+
+def test_an_automatic_gamma_and_a_lossy_rule_are_named_under_the_reply(
+    model: tuple[str, str],
+) -> None:
+    engine = FakeEngine()
+    command = chat("/gamma auto", "/rule typical", "Hi", engine=engine)
+    command.run("chat", *model, "--gamma", "3")
+    speculation = engine.requests[0].speculation
+    assert (speculation.gamma, speculation.rule) == ("auto", "typical")
+    lines = command.out.getvalue().splitlines()
+    [said] = [line for line in lines if "mean drafted length 2.67" in line]
+    assert "lossy rule typical" in said
 
 
 def test_system_alone_shows_the_prompt_and_a_dash_removes_it(model: tuple[str, str]) -> None:
