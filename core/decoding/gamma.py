@@ -25,6 +25,7 @@ _PRIOR_GAIN = 0.5
 _GAIN_DECAY = 0.5 ** (1 / 8)
 _CONFIDENCE_WEIGHT = 4.0
 _BUCKETS = 8
+_NAMELESS = ""
 _PROBE_GAMMA = 3
 _TRIAL_ROUNDS = 3
 _TRIAL_WAIT_ROUNDS = 16
@@ -112,12 +113,15 @@ class AutoGamma:
         self._tokens = 0.0
         self._time_ms = 0.0
         self._rounds = 0
-        self._last = ""
+        self._last: str | None = None
 
     def next(self) -> int:
-        """Begin a round: every source is asked for its own limit."""
+        """Begin a round: every source is asked for its own limit.
+
+        Proposals that name no source come from a drafter that does not ask, so theirs holds here.
+        """
         self._rounds += 1
-        return MAX_GAMMA
+        return self.limit(_NAMELESS) if _NAMELESS in self._sources else MAX_GAMMA
 
     def limit(self, source: str) -> int:
         """Return the draft length of most value, or a probe where that is long overdue."""
@@ -147,7 +151,7 @@ class AutoGamma:
         self._verify.observe(len(draft.ids) + 1, verify_ms)
         self._tokens = _DECAY * self._tokens + accepted + 1
         self._time_ms = _DECAY * self._time_ms + draft_ms + verify_ms
-        if not draft.source:
+        if not draft.ids and not draft.steps:
             return
         self._last = draft.source
         known = self._source(draft.source)
@@ -157,7 +161,7 @@ class AutoGamma:
 
     def belief(self) -> GammaBelief | None:
         """Return what is believed of the source that drafted last."""
-        if not self._last:
+        if self._last is None:
             return None
         known = self._source(self._last)
         best = self._best(known)

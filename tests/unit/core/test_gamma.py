@@ -1,0 +1,213 @@
+"""The automatic draft length makes the most tokens per second, and is 0 where drafting costs."""
+
+import random
+
+import pytest
+
+from core.decoding.gamma import AutoGamma, FixedGamma
+from core.drafting.base import Draft
+from core.engine import Engine
+from tests.helpers import tiny
+from tests.helpers.tiny import byte_tokenizer, ids, request, rounds, run
+
+
+class World:
+    """A simulated pair: flat or sloping verification, a step cost, and an acceptance rate."""
+
+    def __init__(self, *, step_ms, slope, acceptance, seed=0):
+        self.step_ms = step_ms
+        self.slope = slope
+        self.acceptance = acceptance
+        self.random = random.Random(seed)
+        self.tokens = 0
+        self.time_ms = 0.0
+
+    def verify_ms(self, rows):
+        return 50.0 * (1.0 + self.slope * (rows - 1)) * self.random.uniform(0.95, 1.05)
+
+    def judge(self, confidences):
+        for position, confidence in enumerate(confidences):
+            if self.random.random() >= confidence:
+                return position
+        return len(confidences)
+
+    def spend(self, accepted, draft_ms, verify_ms):
+        self.tokens += accepted + 1
+        self.time_ms += draft_ms + verify_ms
+
+    @property
+    def rate(self):
+        return self.tokens / self.time_ms
+
+    def confidence(self):
+        """Half of the tokens are easy and half are hard, around the mean."""
+        spread = 0.8 * min(self.acceptance, 1.0 - self.acceptance)
+        return self.acceptance + self.random.choice((-spread, spread))
+
+    def play(self, controller, count):
+        """Rounds of a draft model that knows how sure it is."""
+        for _ in range(count):
+            gamma = min(controller.next(), controller.limit("model"))
+            drafted, survival, steps = [], 1.0, 0
+            while gamma:
+                steps += 1
+                sure = self.confidence()
+                survival *= controller.acceptance("model", sure)
+                if not controller.worth_judging(survival, len(drafted)):
+                    break
+                drafted.append(sure)
+                if len(drafted) == gamma or not controller.worth_drafting(
+                    "model", survival, len(drafted)
+                ):
+                    break
+            self.finish(controller, "model" if steps else "", drafted, drafted, steps)
+
+    def play_blind(self, controller, count):
+        """Rounds of a source that proposes as many tokens as it is asked for, at no cost."""
+        for _ in range(count):
+            gamma = min(controller.next(), controller.limit("ngram-3"))
+            drafted = [self.acceptance] * gamma
+            self.finish(controller, "ngram-3" if gamma else "", drafted, (), 0)
+
+    def finish(self, controller, source, drafted, confidence, steps):
+        accepted = self.judge(drafted)
+        draft_ms, verify_ms = steps * self.step_ms, self.verify_ms(len(drafted) + 1)
+        self.spend(accepted, draft_ms, verify_ms)
+        draft = Draft(
+            tuple(range(len(drafted))), source=source, confidence=tuple(confidence), steps=steps
+        )
+        controller.observe(draft, accepted, draft_ms, verify_ms)
+
+
+def rate(make, world, play="play", count=1500):
+    simulated = World(**world)
+    getattr(simulated, play)(make(), count)
+    return simulated.rate
+
+
+WORLDS = [
+    {"step_ms": 2.0, "slope": 0.01, "acceptance": 0.9},
+    {"step_ms": 5.0, "slope": 0.05, "acceptance": 0.7},
+    {"step_ms": 25.0, "slope": 0.10, "acceptance": 0.8},
+    {"step_ms": 25.0, "slope": 0.10, "acceptance": 0.5},
+    {"step_ms": 40.0, "slope": 0.20, "acceptance": 0.3},
+]
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=str)
+def test_automatic_comes_close_to_the_best_fixed_length(world):
+    best = max(rate(lambda g=g: FixedGamma(g), world) for g in range(9))
+    assert rate(AutoGamma, world) > 0.93 * best
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=str)
+def test_automatic_is_never_much_slower_than_plain(world):
+    assert rate(AutoGamma, world, count=200) > 0.93 * rate(lambda: FixedGamma(0), world)
+
+
+@pytest.mark.parametrize("acceptance", [0.02, 0.5, 0.9, 0.98])
+@pytest.mark.parametrize("slope", [0.01, 0.1, 0.3])
+def test_free_proposals_get_about_the_best_length_too(acceptance, slope):
+    world = {"step_ms": 0.0, "slope": slope, "acceptance": acceptance}
+    best = max(rate(lambda g=g: FixedGamma(g), world, "play_blind") for g in range(17))
+    assert rate(AutoGamma, world, "play_blind") > 0.93 * best
+
+
+def test_a_drafter_that_always_misses_is_switched_off_and_rarely_tried():
+    world = World(step_ms=25.0, slope=0.1, acceptance=0.0)
+    controller = AutoGamma()
+    world.play(controller, 60)
+    before = world.time_ms
+    world.play(controller, 300)
+    assert world.time_ms - before < 1.07 * 300 * 50.0
+    assert "costs more time" in controller.belief().reason
+
+
+def test_a_drafter_that_becomes_good_is_taken_up_again():
+    world = World(step_ms=10.0, slope=0.05, acceptance=0.0)
+    controller = AutoGamma()
+    world.play(controller, 100)
+    assert controller.limit("model") == 0
+    world.acceptance = 0.95
+    world.tokens, world.time_ms = 0, 0.0
+    world.play(controller, 400)
+    assert world.rate > 1.5 / 50.0
+
+
+def test_one_slow_round_is_no_verdict():
+    world = World(step_ms=5.0, slope=0.02, acceptance=0.9)
+    controller = AutoGamma()
+    world.play(controller, 50)
+    controller.next()
+    slow = Draft((1, 2), source="model", confidence=(0.9, 0.9), steps=2)
+    controller.observe(slow, 0, 900.0, 5000.0)
+    assert controller.limit("model") > 0
+
+
+def test_what_is_believed_is_told_in_plain_values():
+    world = World(step_ms=5.0, slope=0.02, acceptance=0.9)
+    controller = AutoGamma()
+    assert controller.belief() is None
+    world.play(controller, 100)
+    belief = controller.belief()
+    assert belief.source == "model"
+    assert belief.draft_ms == pytest.approx(5.0)
+    assert belief.verify_ms[0] == pytest.approx(50.0, rel=0.1)
+    assert list(belief.verify_ms) == sorted(belief.verify_ms)
+    assert belief.acceptance[0] == pytest.approx(0.9, abs=0.1)
+    assert belief.reason
+
+
+@pytest.fixture(scope="module")
+def target():
+    return tiny.tiny_llama()
+
+
+@pytest.mark.parametrize("drafter", ["model", "ngram", "hybrid"])
+def test_automatic_lengths_do_not_change_the_reply(target, drafter):
+    prompt = (1, 2, 3, 1, 2, 3, 1, 2)
+    plain = Engine.from_parts(target=target, tokenizer=byte_tokenizer())
+    expected = ids(run(plain, request(prompt, drafter="off", max_new_tokens=80)))
+    for draft in (target, tiny.noisy(target), tiny.anti(target)):
+        engine = Engine.from_parts(target=target, tokenizer=byte_tokenizer(), draft=draft)
+        for _ in range(2):
+            events = run(engine, request(prompt, drafter=drafter, gamma="auto", max_new_tokens=80))
+            assert ids(events) == expected
+
+
+def test_the_length_shown_is_the_length_used_and_carries_over_between_replies(target):
+    engine = Engine.from_parts(target=target, tokenizer=byte_tokenizer(), draft=tiny.anti(target))
+    wanted = request(gamma="auto", max_new_tokens=80)
+    first = rounds(run(engine, wanted))
+    second = rounds(run(engine, wanted))
+    assert all(round_.gamma == round_.proposed for round_ in first + second)
+    assert all(round_.belief is not None for round_ in second)
+    assert sum(r.proposed for r in second) < sum(r.proposed for r in first) + 4
+
+
+class AlwaysWrong:
+    """Proposes what the target never says."""
+
+    def __init__(self, never):
+        self.never = never
+
+    def propose(self, context, gamma):
+        return Draft((self.never,) * gamma)
+
+    def commit(self, accepted, committed_ids):
+        pass
+
+    def reset(self):
+        pass
+
+
+def test_a_drafter_without_a_source_that_always_misses_is_switched_off(target):
+    plain = Engine.from_parts(target=target, tokenizer=byte_tokenizer())
+    expected = ids(run(plain, request(drafter="off")))
+    never = next(token for token in range(256) if token not in expected)
+    engine = Engine.from_parts(
+        target=target, tokenizer=byte_tokenizer(), drafter=AlwaysWrong(never)
+    )
+    events = run(engine, request(gamma="auto", max_new_tokens=32))
+    assert ids(events) == expected
+    assert sum(round_.proposed == 0 for round_ in rounds(events)) > 20
