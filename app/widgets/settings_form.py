@@ -146,7 +146,12 @@ def sampling_rows() -> tuple[Row, ...]:
             SlidingField(-100, 100, usual=(-2, 2)),
             "Frequency penalty: taken for each time a token is in the text; 0 is off.",
         ),
-        Row("seed", "Seed", SeedField(), "The same seed repeats a reply; empty draws a new one."),
+        Row(
+            "seed",
+            "Seed",
+            SeedField(),
+            "The same seed repeats a reply while gamma is fixed; empty draws a new one.",
+        ),
     )
 
 
@@ -213,6 +218,7 @@ class Form(QWidget):
         """Put a muted sentence under the row named ``after``."""
         note = QLabel(text)
         note.setWordWrap(True)
+        note.setContentsMargins(0, 4, 0, 0)
         note.setProperty("muted", True)
         note.setFont(derived(self.font(), 0.88))
         self._grid.addWidget(note, self._lines[after] + 2, 0, 1, 2)

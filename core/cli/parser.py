@@ -261,7 +261,10 @@ def _add_generation(command: argparse.ArgumentParser) -> None:
     sampling.add_argument("--presence-penalty", metavar="X", type=float, default=0.0)
     sampling.add_argument("--frequency-penalty", metavar="X", type=float, default=0.0)
     sampling.add_argument(
-        "--seed", metavar="N", type=int, help="repeat a reply; without it every reply is fresh"
+        "--seed",
+        metavar="N",
+        type=int,
+        help="repeat a reply made with a fixed gamma; without it every reply is fresh",
     )
 
     reply = command.add_argument_group("reply")
