@@ -185,29 +185,12 @@ def test_the_length_shown_is_the_length_used_and_carries_over_between_replies(ta
     assert sum(r.proposed for r in second) < sum(r.proposed for r in first) + 4
 
 
-class AlwaysWrong:
-    """Proposes what the target never says."""
-
-    def __init__(self, never):
-        self.never = never
-
-    def propose(self, context, gamma):
-        return Draft((self.never,) * gamma)
-
-    def commit(self, accepted, committed_ids):
-        pass
-
-    def reset(self):
-        pass
-
-
-def test_a_drafter_without_a_source_that_always_misses_is_switched_off(target):
-    plain = Engine.from_parts(target=target, tokenizer=byte_tokenizer())
-    expected = ids(run(plain, request(drafter="off")))
-    never = next(token for token in range(256) if token not in expected)
-    engine = Engine.from_parts(
-        target=target, tokenizer=byte_tokenizer(), drafter=AlwaysWrong(never)
-    )
-    events = run(engine, request(gamma="auto", max_new_tokens=32))
-    assert ids(events) == expected
-    assert sum(round_.proposed == 0 for round_ in rounds(events)) > 20
+def test_a_drafter_without_a_source_that_always_misses_is_switched_off():
+    controller = AutoGamma()
+    asked = []
+    for _ in range(60):
+        asked.append(controller.next())
+        draft = Draft((1,) * asked[-1])
+        controller.observe(draft, 0, 0.1, 50.0 + 5.0 * len(draft.ids))
+    assert asked[0] > 0
+    assert sum(asked[30:]) <= 6
