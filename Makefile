@@ -4,7 +4,11 @@ ENV := .venv/bin/python
 TEST ?=
 PYTEST := $(ENV) -m pytest
 
-.PHONY: help run test setup setup-dev check-lint check-types check-tests check-one check-slow format
+PEERS := build/peers
+ARGS ?=
+
+.PHONY: help run test setup setup-dev check-lint check-types check-tests check-one check-slow format \
+  bench-peers
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -40,6 +44,11 @@ check-slow: setup-dev ## the tests on the Qwen pair, which skip where it was not
 format: setup-dev ## let ruff mend what it can
 	$(ENV) -m ruff check --fix .
 	$(ENV) -m ruff format .
+
+bench-peers: setup ## write docs/benchmarks.md: Paceline beside llama.cpp and transformers (minutes)
+	@test -x $(PEERS)/bin/python || $(ENV) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet -r benchmarks/peers/requirements.txt
+	$(ENV) -m benchmarks.compare --peers-python $(PEERS)/bin/python $(ARGS)
 
 .PHONY: need-python
 need-python:

@@ -15,6 +15,7 @@ from rich.measure import Measurement as RichMeasurement
 from core.bench.cases import load_cases, parse_suites
 from core.bench.chart import draw_chart
 from core.bench.configuration import Configuration, default_configurations, parse_configurations
+from core.bench.files import replace_file
 from core.bench.records import BenchEnded, BenchEvent, BenchResult, WarmUp
 from core.bench.report import EXPLANATION, headline, to_csv, to_json, to_markdown, to_table
 from core.bench.runner import Plan, run_bench
@@ -144,7 +145,7 @@ def _write(result: BenchResult, outputs: tuple[Output, ...], context: Context) -
         _print_table(result, make_console(context.stdout))
     for output in outputs:
         if output.path is not None:
-            _replace_file(output.path, output.render(result))
+            replace_file(output.path, output.render(result))
 
 
 def _print_table(result: BenchResult, console: Console) -> None:
@@ -162,21 +163,3 @@ def _print_table(result: BenchResult, console: Console) -> None:
         console.print(EXPLANATION, style="dim")
     for notice in result.notices:
         say(console, notice)
-
-
-def _replace_file(path: Path, content: str | bytes) -> None:
-    """Write the file so that a reader sees the old one or the new one, whole.
-
-    Raises UserError where it cannot be written.
-    """
-    data = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(
-            f"{path} could not be written: {error.strerror or type(error).__name__}.",
-            "Name another file.",
-        ) from None
