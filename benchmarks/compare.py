@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     print(page)
     return 0
 
@@ -159,10 +161,12 @@ def _modes(name: str, configurations: str, *, drafted: bool) -> tuple[str, ...]:
 
 
 def _lengths(args: argparse.Namespace) -> str:
+    text = f"Replies: up to {args.max_new_tokens} tokens, {args.repeats} for each prompt and mode"
+    if HUGGINGFACE not in args.contenders.split(","):
+        return text
     return (
-        f"Replies: up to {args.max_new_tokens} tokens, {args.repeats} for each prompt and mode; "
-        f"{HUGGINGFACE}, which is slow on a CPU, makes {args.slow_tokens} tokens once for the "
-        f"first prompts of a suite ({args.slow_prompts})"
+        f"{text}; {HUGGINGFACE}, which is slow on a CPU, makes {args.slow_tokens} tokens once for "
+        f"the first prompts of a suite ({args.slow_prompts})"
     )
 
 

@@ -3,6 +3,7 @@
 Every reply starts from empty caches, so that none profits from the one before. All configurations
 answer a prompt one after the other, in an order shuffled anew each time, so that whatever else
 the machine does falls on all of them and a reply is paired with a plain one made next to it.
+What an automatic gamma has learnt stays from reply to reply, as it does in a chat.
 """
 
 import hashlib
