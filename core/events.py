@@ -109,11 +109,13 @@ class Notice:
 class GammaBelief:
     """What an automatic controller goes by, for the source that drafted last.
 
+    ``chosen`` is the longest draft that it allows this source now, 0 where drafting costs;
     ``acceptance`` by position, ``verify_ms`` by rows from 1 on, ``draft_ms`` a token, ``reason``
-    a sentence on the length it chose.
+    a sentence on the choice.
     """
 
     source: str
+    chosen: int = 0
     acceptance: tuple[float, ...]
     verify_ms: tuple[float, ...]
     draft_ms: float

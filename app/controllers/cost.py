@@ -5,7 +5,7 @@ from typing import Final
 
 from app.widgets.formats import is_slower
 from core.events import GammaBelief, Round
-from core.requests import AUTO_GAMMA, DrafterKind
+from core.requests import AUTO_GAMMA
 
 WINDOW_ROUNDS: Final = 32
 _PROBES = 4
@@ -30,8 +30,8 @@ class DraftingCost:
         full = len(self._drafted) == WINDOW_ROUNDS
         if not full or self.belief is None or sum(map(bool, self._drafted)) > _PROBES:
             return ""
-        if not _declines(self.belief):
-            return ""
+        if self.belief.chosen > 0:
+            return ""  # it would draft, and finds nothing to propose
         return f"Automatic gamma has settled at 0. {self.belief.reason}"
 
 
@@ -46,16 +46,3 @@ def slower_note(speed_up: object, gamma: object, belief: GammaBelief | None) -> 
     if gamma != AUTO_GAMMA:
         return f"{sentence} An automatic gamma drafts only what pays."
     return f"{sentence} {belief.reason}" if belief is not None else sentence
-
-
-def _declines(belief: GammaBelief) -> bool:
-    """Whether the source is off, and does not just find nothing to propose.
-
-    A draft model always has a proposal; an n-gram lookup without a match drafts nothing either,
-    so its numbers decide.
-    """
-    if not belief.source.startswith(DrafterKind.NGRAM) or len(belief.verify_ms) < 2:
-        return True
-    one_row_ms, two_rows_ms = belief.verify_ms[:2]
-    gained_ms = belief.acceptance[0] * one_row_ms if belief.acceptance else 0.0
-    return gained_ms <= belief.draft_ms + two_rows_ms - one_row_ms

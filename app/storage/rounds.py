@@ -80,6 +80,7 @@ def _belief(message: Message) -> GammaBelief | None:
     try:
         return GammaBelief(
             source=str(stored["source"]),
+            chosen=int(stored.get("chosen", 0)),
             acceptance=tuple(float(chance) for chance in stored["acceptance"]),
             verify_ms=tuple(float(time_ms) for time_ms in stored["verify_ms"]),
             draft_ms=float(stored["draft_ms"]),

@@ -39,6 +39,9 @@ class GammaController(Protocol):
     n-gram match of some length.
     """
 
+    is_automatic: bool
+    """Whether lengths are chosen here, so that what was drafted is what was asked for."""
+
     def next(self) -> int:
         """Begin a round and return the longest draft that any source may make."""
 
@@ -66,6 +69,8 @@ class GammaController(Protocol):
 
 class FixedGamma:
     """The same draft length every round, for every source."""
+
+    is_automatic = False
 
     def __init__(self, gamma: int) -> None:
         self._gamma = gamma
@@ -106,6 +111,8 @@ class AutoGamma:
     matches) it asks for the length of most value. One that is off is tried again for three rounds
     after 16, then 32, 64 and 128.
     """
+
+    is_automatic = True
 
     def __init__(self) -> None:
         self._verify = _VerifyTimes()
@@ -173,6 +180,7 @@ class AutoGamma:
             reason = f"Drafts of {best} make the most tokens per second."
         return GammaBelief(
             source=self._last,
+            chosen=best,
             acceptance=known.acceptance_by_position(),
             verify_ms=tuple(self._verify.at(rows) for rows in range(1, MAX_GAMMA + 2)),
             draft_ms=known.step_ms,

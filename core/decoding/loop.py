@@ -112,11 +112,10 @@ def decode(
             gamma.observe(_cut(draft, proposed), accepted, draft_ms, verify_ms)
             if drafter is not None:
                 drafter.commit(accepted, committed)
-            belief = gamma.belief()
             reason = _reason(ended, len(ids) - prompt_length, len(ids), limits)
             yield RoundIds(
-                gamma=asked if belief is None else proposed,
-                belief=belief,
+                gamma=proposed if gamma.is_automatic else asked,
+                belief=gamma.belief(),
                 proposed=proposed,
                 accepted=accepted,
                 tokens=tokens,

@@ -25,8 +25,8 @@ def quantize_rows(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     # In pieces, because a vocabulary's head in float32 would be the largest thing in memory.
     for first in range(0, len(weight), _PIECE_ROWS):
         piece = weight[first : first + _PIECE_ROWS].float()
-        largest = torch.linalg.vector_norm(piece, ord=float("inf"), dim=1).clamp_(min=_TINY)
-        scale = largest.div_(WEIGHT_LEVELS)
+        largest = torch.maximum(piece.amax(dim=1), -piece.amin(dim=1))
+        scale = largest.clamp_(min=_TINY).div_(WEIGHT_LEVELS)
         scales[first : first + _PIECE_ROWS] = scale
         quantized[first : first + _PIECE_ROWS] = torch.round(piece / scale[:, None])
     return quantized, scales
@@ -57,8 +57,8 @@ class Int8Linear:
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """Return [rows, out] float32 for [rows, in] float32."""
-        largest = torch.linalg.vector_norm(rows, ord=float("inf"), dim=1, keepdim=True)
-        step = largest.clamp_(min=_TINY).div_(self._levels)  # [rows, 1]
+        # The norm of infinite order says the same in one call, and takes ten times as long.
+        step = rows.abs().amax(dim=1, keepdim=True).clamp_(min=_TINY).div_(self._levels)
         scaled = rows / step
         if self._two_terms:
             count = len(rows)

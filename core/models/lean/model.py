@@ -75,10 +75,10 @@ def read_lean_model(
 
 def _layer(shape: LeanShape, prefix: str, get: Get) -> LeanLayer:
     def fused(names: tuple[str, ...]) -> torch.Tensor:
-        return torch.cat([get(f"{prefix}.{name}.weight").float() for name in names])
+        return torch.cat([get(f"{prefix}.{name}.weight") for name in names])
 
     def head_rows(kind: str) -> torch.Tensor:
-        rows = [get(f"{prefix}.self_attn.{name}_proj.{kind}").float() for name in "qkv"]
+        rows = [get(f"{prefix}.self_attn.{name}_proj.{kind}") for name in "qkv"]
         return torch.cat([*(_interleaved(part, shape.head_dim) for part in rows[:2]), rows[2]])
 
     def head_norm(name: str) -> torch.Tensor | None:
@@ -91,7 +91,7 @@ def _layer(shape: LeanShape, prefix: str, get: Get) -> LeanLayer:
         query_key_value=_linear(
             shape,
             head_rows("weight"),
-            head_rows("bias") if shape.query_key_value_bias else None,
+            head_rows("bias").float() if shape.query_key_value_bias else None,
             after_norm=True,
         ),
         query_norm=head_norm("q_norm"),

@@ -13,7 +13,7 @@ BELIEF = GammaBelief(
     draft_ms=15.0,
     reason="A draft costs more time than it saves.",
 )
-CHEAP = replace(BELIEF, source="ngram-3", draft_ms=0.1, reason="Drafts of 5 make the most.")
+CHEAP = replace(BELIEF, source="ngram-3", chosen=5, reason="Drafts of 5 make the most.")
 
 
 def rounds(lengths: list[int], belief: GammaBelief | None = BELIEF) -> list[Round]:
@@ -45,7 +45,7 @@ def test_nothing_is_said_while_it_drafts_or_before_it_has_settled() -> None:
 
 def test_a_lookup_that_finds_no_match_is_not_taken_for_one_that_does_not_pay() -> None:
     assert note(rounds([0] * WINDOW_ROUNDS, CHEAP)) == ""
-    dear = replace(CHEAP, verify_ms=(20.0, 40.0))
+    dear = replace(CHEAP, chosen=0)
     assert note(rounds([0] * WINDOW_ROUNDS, dear)) != ""
 
 

@@ -155,6 +155,7 @@ def test_what_is_believed_is_told_in_plain_values():
     assert belief.verify_ms[0] == pytest.approx(50.0, rel=0.1)
     assert list(belief.verify_ms) == sorted(belief.verify_ms)
     assert belief.acceptance[0] == pytest.approx(0.9, abs=0.1)
+    assert belief.chosen > 0
     assert belief.reason
 
 
@@ -180,7 +181,8 @@ def test_the_length_shown_is_the_length_used_and_carries_over_between_replies(ta
     wanted = request(gamma="auto", max_new_tokens=80)
     first = rounds(run(engine, wanted))
     second = rounds(run(engine, wanted))
-    assert all(round_.gamma == round_.proposed for round_ in first + second)
+    lookup = rounds(run(engine, request((1,), drafter="ngram", gamma="auto", max_new_tokens=4)))
+    assert all(round_.gamma == round_.proposed for round_ in first + second + lookup)
     assert all(round_.belief is not None for round_ in second)
     assert sum(r.proposed for r in second) < sum(r.proposed for r in first) + 4
 
