@@ -6,8 +6,6 @@ Needs the default model (`make run` fetches it) and no data of the person: chats
 in a temporary folder.
 """
 
-# ruff: noqa: E402, TID251 (a picture of the window needs the window, and its path set first)
-
 import argparse
 import sys
 import tempfile

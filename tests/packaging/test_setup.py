@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import venv
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,6 +26,7 @@ def _checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "packaging").mkdir()
     (tmp_path / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
     (tmp_path / "packaging" / "constraints.txt").write_text("torch==1\n", encoding="utf-8")
+    (tmp_path / "packaging" / "hatch_build.py").touch()
     (tmp_path / ".venv").mkdir()
     return Checkout(tmp_path)
 
@@ -83,6 +85,16 @@ def test_a_moved_checkout_is_set_up_again(tmp_path: Path) -> None:
     moved = tmp_path.with_name(f"{tmp_path.name}-moved")
     tmp_path.rename(moved)
     assert Checkout(moved).fingerprint() != before
+
+
+def test_a_path_beyond_ascii_keeps_the_environment_working(tmp_path: Path) -> None:
+    root = tmp_path / "pace line é"
+    root.mkdir()
+    checkout = _checkout(root)
+    venv.create(checkout.environment, with_pip=False)
+    (checkout.site_packages / "pip.py").touch()
+    (checkout.site_packages / "_paceline.pth").write_text(f"{root}\n", encoding="utf-8")
+    assert checkout.python_works()
 
 
 def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path, monkeypatch) -> None:

@@ -1,9 +1,12 @@
 """What a wheel carries, and that its launcher finds it."""
 
+import base64
 import hashlib
+import shutil
 import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
@@ -92,3 +95,37 @@ def test_the_launcher_of_an_unpacked_wheel_runs_what_the_wheel_carries(
     assert result.stdout.splitlines()[-2:] == [
         str(site / "paceline" / "_lib" / part / "__init__.py") for part in ("app", "core")
     ]
+
+
+def test_an_editable_install_starts_in_every_locale_wherever_it_lies(tmp_path: Path) -> None:
+    source = tmp_path / "pace line é '\""
+    for name in ("paceline", "packaging"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    (tmp_path / "dist").mkdir()
+    built = WheelBuilder(str(source)).build(directory=str(tmp_path / "dist"), versions=["editable"])
+    venv.create(tmp_path / "env", with_pip=False)
+    [packages] = (tmp_path / "env" / "lib").glob("*/site-packages")
+    with zipfile.ZipFile(next(built)) as archive:
+        archive.extractall(packages)
+        [record] = (name for name in archive.namelist() if name.endswith("/RECORD"))
+        assert archive.namelist()[-1] == record
+        for line in archive.read(record).decode("utf-8").splitlines():
+            name, digest, size = line.split(",")
+            content = archive.read(name)
+            expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
+            assert name == record or (digest, size) == (
+                f"sha256={expected.rstrip('=')}",
+                str(len(content)),
+            )
+    for locale in ("C", "C.UTF-8"):
+        shown = subprocess.run(
+            [tmp_path / "env" / "bin" / "python", "-m", "paceline.front"],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={"LC_ALL": locale},
+        )
+        assert (shown.returncode, shown.stderr) == (0, "")

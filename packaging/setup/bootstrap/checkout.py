@@ -28,6 +28,7 @@ class Checkout:
         self.python = self.environment / "bin" / "python"
         self.log = self.environment / "setup.log"
         self.constraints = root / "packaging" / "constraints.txt"
+        self._build_hook = root / "packaging" / "hatch_build.py"
         self.unpacking = self.environment / "setup-unpacking"
         """Exists while pip works; left over, a kill may have cut a package in half."""
         self._stamp_file = self.environment / "setup-done.json"
@@ -40,8 +41,8 @@ class Checkout:
 
     def fingerprint(self) -> str:
         """Return a hash that changes when the packages have to be installed anew."""
-        digest = hashlib.sha256(str(self.root).encode())  # an editable install names the folder
-        for file in (self.root / "pyproject.toml", self.constraints):
+        digest = hashlib.sha256(os.fsencode(self.root))  # an editable install names the folder
+        for file in (self.root / "pyproject.toml", self.constraints, self._build_hook):
             digest.update(file.read_bytes())
         return digest.hexdigest()
 

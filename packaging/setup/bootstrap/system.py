@@ -33,8 +33,10 @@ def run_quietly(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        encoding="utf-8",
         errors="replace",
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
+        # English, as ldd's answer is read, and UTF-8, as the checkout's path may need.
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"},
     )
 
 
