@@ -26,14 +26,20 @@ from core.events import Event, Failed, Finished, FinishReason, to_json
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Answer the prompt of the arguments or of standard input; return the exit code."""
+    if args.json:
+        return _answer_json(args, context)
+    return answer(args, context, _prompt_of(args, context))
+
+
+def _prompt_of(args: argparse.Namespace, context: Context) -> str:
     text = " ".join(args.text)
     if text == "-" or not args.text:
         if not args.text and context.stdin.isatty():
             args.complain("there is no TEXT: give one, or pipe one in")
-        text = read_prompt(context)
-    if args.json:
-        return _answer_json(args, context, text)
-    return answer(args, context, text)
+        return read_prompt(context)
+    if not text.strip():
+        raise UserError("TEXT is empty.", "Write a prompt, or pipe one in.")
+    return text
 
 
 def read_prompt(context: Context) -> str:
@@ -73,13 +79,13 @@ def answer(args: argparse.Namespace, context: Context, text: str) -> int:
     return EXIT_INTERRUPTED if outcome.cancelled else EXIT_DONE
 
 
-def _answer_json(args: argparse.Namespace, context: Context, text: str) -> int:
+def _answer_json(args: argparse.Namespace, context: Context) -> int:
     def emit(event: Event) -> None:
         context.stdout.write(json.dumps(to_json(event)) + "\n")
         context.stdout.flush()
 
     try:
-        request = choices_of(args).request((("user", text),))
+        request = choices_of(args).request((("user", _prompt_of(args, context)),))
         engine, loaded = load(context, load_request_of(args), emit)
         emit(loaded)
         cancel = CancelToken()

@@ -63,6 +63,25 @@ def test_the_summary_on_stderr_has_the_numbers_and_what_was_in_force(
     assert "int8 on cpu" in summary
 
 
+@pytest.mark.parametrize("text", [("",), ("   ",), ("", " \n\t")])
+def test_an_empty_prompt_is_refused_before_anything_is_loaded(
+    text: tuple[str, ...], model: tuple[str, str]
+) -> None:
+    command = CommandLine()
+    assert command.run("ask", *text, *model) == 1
+    assert command.complaint == "paceline: TEXT is empty. Write a prompt, or pipe one in.\n"
+
+
+@pytest.mark.parametrize("text", [(), ("",)])
+def test_with_json_an_empty_prompt_is_one_failed_line(
+    text: tuple[str, ...], model: tuple[str, str]
+) -> None:
+    command = CommandLine(piped=" \n")
+    assert command.run("ask", *text, "--json", *model) == 1
+    [event] = command.events()
+    assert (event["event"], event["kind"]) == ("failed", "user")
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
