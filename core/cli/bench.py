@@ -28,6 +28,7 @@ from core.cli.loading import load, progress_line
 from core.cli.options import load_request_of
 from core.cli.reply import failure_of
 from core.cli.style import can_redraw, make_console, say, sentence
+from core.cli.tty import echo_off
 from core.errors import BugError, UserError
 from core.requests import DrafterKind
 
@@ -133,7 +134,7 @@ def _shown(console: Console) -> Iterator[Callable[[str], None]]:
     if not can_redraw(console):
         yield lambda text: console.print(sentence(text), style="dim")
         return
-    with console.status("") as status:
+    with echo_off(console.file), console.status("") as status:
         yield lambda text: status.update(escape(sentence(text)))
 
 

@@ -207,10 +207,11 @@ class Chat:
                 self._unanswered = ""
 
     def _drafter(self, kind: str) -> None:
+        width = max((len(option.kind) for option in self._loaded.drafters), default=0)
         for option in self._loaded.drafters:
             if not kind:
                 state = "available" if option.available else f"not available: {option.reason}"
-                self._console.print(f"  {option.kind}  {sentence(state)}")
+                self._console.print(f"  {option.kind:<{width}}  {sentence(state)}")
             elif option.kind == kind and not option.available:
                 raise UserError(f"The drafter {kind} is not available: {option.reason}.")
         if kind:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from core.cancel import CancelToken
+from core.cli.tty import read_line
 from core.events import Event, Loaded, LoadProgress
 from core.hub.catalog import CatalogModel
 from core.hub.download import OnProgress, download
@@ -59,7 +60,7 @@ def standard_context(*, debug: bool) -> Context:
         stdin=sys.stdin or io.StringIO(),
         stdout=sys.stdout or io.StringIO(),
         stderr=sys.stderr or io.StringIO(),
-        read_line=input,
+        read_line=read_line,
         engine_factory=lambda: _make_engine(debug=debug),
         download=download,
         debug=debug,

@@ -9,6 +9,7 @@ from rich.markup import escape
 from core.cancel import CancelToken
 from core.cli.context import Context, EngineLike
 from core.cli.style import can_redraw, sentence
+from core.cli.tty import echo_off
 from core.events import Loaded, LoadProgress
 from core.requests import LoadRequest
 
@@ -29,7 +30,7 @@ def load(
 def progress_line(console: Console) -> Iterator[Callable[[LoadProgress], None]]:
     """Yield what shows load progress: one changing line on a terminal, else a line a stage."""
     if can_redraw(console):
-        with console.status("") as status:
+        with echo_off(console.file), console.status("") as status:
             yield lambda progress: status.update(escape(_describe(progress)))
         return
     shown: list[str] = []

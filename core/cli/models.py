@@ -19,6 +19,7 @@ from core.cli.exits import EXIT_DONE, EXIT_USER
 from core.cli.interrupts import interrupt_cancels
 from core.cli.options import open_library
 from core.cli.style import can_redraw, make_console, sentence
+from core.cli.tty import echo_off
 from core.errors import Cancelled, UserError
 from core.hub.catalog import CatalogModel
 from core.hub.download import DownloadProgress
@@ -226,7 +227,8 @@ def _progress(args: argparse.Namespace, context: Context, event: str) -> Iterato
         yield _plain_progress(console)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[numbers]}"))
-    with Progress(*columns, console=console, transient=True) as bars:
+    bars = Progress(*columns, console=console, transient=True)
+    with echo_off(console.file), bars:
         yield _bar_progress(bars)
 
 

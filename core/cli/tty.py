@@ -2,11 +2,23 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 if sys.platform != "win32":
     import termios
+
+
+def read_line(prompt: str) -> str:
+    """Show the prompt and return a line of standard input; raises EOFError at its end.
+
+    On a terminal the line can be edited and the arrow keys bring back the lines before it, of
+    this run only: what a person writes is kept nowhere else.
+    """
+    if sys.stdin.isatty() and sys.stdout.isatty():  # elsewhere it may write a sequence of its own
+        with suppress(ImportError):  # Windows edits lines by itself
+            import readline  # noqa: F401 - input() uses it from now on
+    return input(prompt)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from core.cancel import CancelToken
 from core.cli.commands import COMMANDS, Command, parse_line
+from core.cli.context import standard_context
 from core.cli.reply import LiveReply, fold
 from core.cli.tty import echo_off
 from core.errors import UserError
@@ -164,8 +165,11 @@ def test_system_alone_shows_the_prompt_and_a_dash_removes_it(model: tuple[str, s
 def test_drafter_alone_lists_what_is_available_and_why_not(model: tuple[str, str]) -> None:
     command = chat("/drafter")
     command.run("chat", *model)
-    assert "ngram  available" in command.out.getvalue()
-    assert "model  not available: This pair has no draft model." in command.out.getvalue()
+    lines = command.out.getvalue().splitlines()
+    [off] = [line for line in lines if line.startswith("  model")]
+    [on] = [line for line in lines if line.startswith("  hybrid")]
+    assert off.endswith("not available: This pair has no draft model.")
+    assert on.index("available") == off.index("not available")
 
 
 def test_switching_speculation_off_says_why_it_is_off(model: tuple[str, str]) -> None:
@@ -412,6 +416,60 @@ def test_what_is_typed_during_a_reply_is_not_echoed_into_it_and_not_lost() -> No
             os.write(master, b"typed\n")
         assert echoes()
         assert os.read(slave, 10) == b"typed\n"
+    os.close(master)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console of Windows edits lines itself")
+def test_the_arrow_keys_bring_back_and_edit_what_was_typed(tmp_path: Path) -> None:
+    import os
+    import subprocess
+
+    program = (
+        "from core.cli.context import standard_context\n"
+        "read_line = standard_context(debug=False).read_line\n"
+        "lines = [read_line('> '), read_line('> ')]\n"
+        f"open({str(tmp_path / 'lines')!r}, 'w').write(repr(lines))\n"
+    )
+    master, slave = os.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    shown = b""
+    for typed in (b"two words\n", b"\x1b[A\x1b[D\x1b[D!\n"):
+        while not shown.endswith(b"> "):
+            shown += os.read(master, 1000)
+        os.write(master, typed)
+        shown = b""
+    assert child.wait(30) == 0
+    os.close(master)
+    assert (tmp_path / "lines").read_text() == "['two words', 'two wor!ds']"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console of Windows has no echo to take")
+@pytest.mark.parametrize("line", ["loading", "fetching", "measuring"])
+def test_what_is_typed_during_a_line_of_progress_is_not_echoed_into_it(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import argparse
+    import os
+    import termios
+
+    from core.cli import bench, loading, models
+    from core.cli.style import make_console
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    master, slave = os.openpty()
+    with open(slave, "w", encoding="utf-8") as terminal:
+        context = replace(standard_context(debug=False), stderr=terminal)
+        shown = {
+            "loading": lambda: loading.progress_line(make_console(terminal)),
+            "fetching": lambda: models._progress(argparse.Namespace(json=False), context, ""),
+            "measuring": lambda: bench._shown(make_console(terminal)),
+        }
+        with shown[line]():
+            assert not termios.tcgetattr(slave)[3] & termios.ECHO
+        assert termios.tcgetattr(slave)[3] & termios.ECHO
     os.close(master)
 
 
