@@ -68,6 +68,7 @@ class ConversationsController(QObject):
         self.refresh()
 
     def _show_current(self, conversation_id: int | None) -> None:
+        self._view.cancel_delete()  # the question was about what was shown before
         self._view.set_current(conversation_id)
 
     def _fail(self, error: UserError) -> None:

@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QPoint,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -74,7 +83,7 @@ class ConversationList(QWidget):
         self._empty.setVisible(not conversations)
         self.view.setVisible(bool(conversations))
         if self._doomed is not None and not self.model.index_of(self._doomed).isValid():
-            self._close_confirm()
+            self.cancel_delete()
 
     def set_current(self, conversation_id: int | None) -> None:
         """Mark the conversation that is shown, or none."""
@@ -113,10 +122,30 @@ class ConversationList(QWidget):
         self._confirm.show()
         self._keep.setFocus(Qt.FocusReason.OtherFocusReason)
 
+    def cancel_delete(self) -> None:
+        """Take the question about deleting back; nothing is deleted."""
+        focused = self._confirm.isAncestorOf(self.focusWidget() or self)
+        self._doomed = None
+        if focused:
+            self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+        self._confirm.hide()
+
+    def event(self, event: QEvent) -> bool:
+        """Claim Escape while there is a question, before it stops a reply."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() == Qt.Key.Key_Escape
+            and self._confirm.isVisible()
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Escape keeps the conversation that was about to be deleted."""
         if event.key() == Qt.Key.Key_Escape and self._confirm.isVisible():
-            self._close_confirm()
+            self.cancel_delete()
             return
         super().keyPressEvent(event)
 
@@ -141,10 +170,12 @@ class ConversationList(QWidget):
     def _on_current_changed(self, index: QModelIndex) -> None:
         conversation = self.model.conversation(index)
         if conversation is not None and conversation.id != self._current:
+            self.cancel_delete()
             self._current = conversation.id
             self._select_timer.start()
 
     def _on_clicked(self) -> None:
+        self.cancel_delete()
         if self._select_timer.isActive():
             self._select_timer.stop()
             self._tell_selected()
@@ -163,14 +194,9 @@ class ConversationList(QWidget):
 
     def _on_confirmed(self) -> None:
         doomed = self._doomed
-        self._close_confirm()
+        self.cancel_delete()
         if doomed is not None:
             self.deleted.emit(doomed)
-
-    def _close_confirm(self) -> None:
-        self._doomed = None
-        self._confirm.hide()
-        self.view.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _open_menu(self, place: QPoint) -> None:
         index = self.view.indexAt(place)
@@ -197,7 +223,7 @@ class ConversationList(QWidget):
         self.view.deletePressed.connect(self._on_delete_key)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self._delete.clicked.connect(self._on_confirmed)
-        self._keep.clicked.connect(self._close_confirm)
+        self._keep.clicked.connect(self.cancel_delete)
 
     def _build(self) -> None:
         self._new.setToolTip("Begin a new conversation.")

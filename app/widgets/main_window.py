@@ -3,8 +3,16 @@
 import logging
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QFont
-from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtGui import QCloseEvent, QFont, QKeyEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QMainWindow,
+    QPushButton,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.theme import Theme
 from app.widgets.chat_header import ChatHeader
@@ -26,6 +34,7 @@ _LEFT_WIDTH = 230
 _RIGHT_WIDTH = 340
 _METRICS_HEIGHT = 580
 _STATE_PARTS = 3
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class MainWindow(QMainWindow):
@@ -117,6 +126,26 @@ class MainWindow(QMainWindow):
         self._panels.restoreState(panels)
         self.commands.show_conversations.setChecked(words[-2] == "1")
         self.commands.show_panels.setChecked(words[-1] == "1")
+
+    def focusNextPrevChild(self, next_: bool) -> bool:
+        """Go on with Tab; from what was hidden or disabled, go to the composer.
+
+        Qt would hand the focus to whatever comes next, where typing is lost or switches something.
+        """
+        focused = QApplication.focusWidget()
+        lost = focused is not None and not (focused.isVisible() and focused.isEnabled())
+        if lost and self.composer.isVisible():
+            self.composer.focus()
+            return True
+        return super().focusNextPrevChild(next_)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let Enter press the focused button, as Space does."""
+        focused = QApplication.focusWidget()
+        if event.key() in _ENTER and isinstance(focused, QPushButton | QToolButton):
+            focused.click()
+            return
+        super().keyPressEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Tell the program before the window goes away."""
