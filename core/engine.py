@@ -47,6 +47,7 @@ class Engine:
     def __init__(self, *, prepared_dir: Path | None = None) -> None:
         self._prepared_dir = prepared_dir
         self._parts: Parts | None = None
+        self._running: Generator[Event, None, None] | None = None
 
     @classmethod
     def from_parts(
@@ -117,6 +118,7 @@ class Engine:
 
     def unload(self) -> None:
         """Drop the models and give their memory back."""
+        self._close_running()
         self._parts = None
         gc.collect()
         if torch.cuda.is_available():
@@ -124,8 +126,8 @@ class Engine:
 
     def clear_caches(self) -> None:
         """Forget every prompt that was read, so that the next one is read from its start."""
-        if self._parts is not None:
-            self._parts.clear_caches()
+        self._close_running()
+        self._clear_caches()
 
     def count_prompt_tokens(self, request: GenerateRequest) -> int:
         """Return how many tokens the request's prompt takes. Raises UserError before a load."""
@@ -135,8 +137,20 @@ class Engine:
         """Yield the events of one reply; the last one is Finished or Failed, and nothing raises.
 
         Cancelling takes at most one round or one prefill chunk. Closing the iterator early leaves
-        the engine ready for the next request.
+        the engine ready for the next request. An engine makes one reply at a time: an iterator
+        that was left unfinished is closed when this is called.
         """
+        self._close_running()
+        self._running = self._reply(request, cancel)
+        return self._running
+
+    def _close_running(self) -> None:
+        # Left to the garbage collector it would put the caches back in the middle of a later reply.
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def _reply(self, request: GenerateRequest, cancel: CancelToken) -> Generator[Event, None, None]:
         reply: ReplyAssembler | None = None
         try:
             started = time.perf_counter()
@@ -163,7 +177,7 @@ class Engine:
         except UserError as error:
             yield _failed("user", str(error), reply)
         except (MemoryError, torch.OutOfMemoryError):
-            self.clear_caches()
+            self._clear_caches()
             yield _failed(
                 "user",
                 "Memory ran out during this reply. "
@@ -172,7 +186,7 @@ class Engine:
             )
         except Exception as error:  # noqa: BLE001 - here faults become the last event
             _LOG.exception("a reply broke off")
-            self.clear_caches()
+            self._clear_caches()
             yield _failed(
                 "bug",
                 f"The engine failed ({type(error).__name__}). The next message will work.",
@@ -210,7 +224,6 @@ class Engine:
         """Yield the rounds of the reply and return why it ended; ``ids`` grows by the reply."""
         runner = parts.target.runner
         draft = parts.draft_for(request.speculation)
-        draft_limit = draft.context_limit if draft is not None else None
         if drafter is not None:
             drafter.reset()
         rounds = decode(
@@ -239,15 +252,14 @@ class Engine:
                 if reply.stopped:
                     return FinishReason.STOP
                 reason = round_ids.reason or reason
-                if draft_limit is not None and len(ids) >= draft_limit:
-                    yield Notice(
-                        kind="draft-context",
-                        message=f"The draft model holds {draft_limit:,} tokens, so it stops "
-                        "drafting here; the reply goes on without it.",
-                    )
-                    draft_limit = None
+                if draft is not None and (notice := draft.take_notice()) is not None:
+                    yield notice
         yield from reply.flush()
         return FinishReason.STOP if reply.stopped else reason
+
+    def _clear_caches(self) -> None:
+        if self._parts is not None:
+            self._parts.clear_caches()
 
     def _ready(self) -> Parts:
         if self._parts is None:
@@ -281,7 +293,7 @@ def _prompt(parts: Parts, request: GenerateRequest) -> Rendered:
 
 
 def _rendered(parts: Parts, request: GenerateRequest) -> Rendered:
-    if request.prompt_ids is None:
+    if not request.prompt_ids:
         return render(parts.tokenizer, request.messages)
     width = parts.target.runner.width
     for token in request.prompt_ids:

@@ -11,6 +11,9 @@ MAX_GAMMA = 16
 """The largest draft length that can be asked for, in tokens."""
 
 
+MIN_TEMPERATURE = 1e-6
+"""Below it a temperature is no longer a number that logits can be divided by."""
+
 AUTO_GAMMA: Final = "auto"
 """The draft length that a controller chooses round by round."""
 
@@ -79,6 +82,22 @@ def _gamma(value: object) -> None:
         )
 
 
+def _message(message: object) -> None:
+    if not isinstance(message, tuple) or len(message) != 2:
+        raise UserError("A message is no pair.", "Every message must be a role and a text.")
+    role, text = message
+    if role not in ("system", "user", "assistant"):
+        raise UserError(
+            f"A message has the role {role!r}.", "It must be one of: system, user, assistant."
+        )
+    if not isinstance(text, str):
+        raise UserError("A message is not text.", "Every message must be a string.")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise UserError(
+            "A message holds half of a character (a lone surrogate).", "Remove or retype it."
+        )
+
+
 def _member(name: str, value: str, kinds: type[StrEnum]) -> None:
     allowed = [str(kind) for kind in kinds]
     if value not in allowed:
@@ -107,6 +126,11 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         _number("temperature", self.temperature, 0.0, 100.0)
+        if 0.0 < self.temperature < MIN_TEMPERATURE:
+            raise UserError(
+                f"temperature is {self.temperature!r}.",
+                f"It must be 0 (greedy) or a number from {MIN_TEMPERATURE:g} to 100.",
+            )
         _integer("top_k", self.top_k, 0, 2**31 - 1)
         _number("top_p", self.top_p, 0.0, 1.0)
         if self.top_p == 0.0:
@@ -167,16 +191,14 @@ class GenerateRequest:
     def __post_init__(self) -> None:
         if not self.messages and not self.prompt_ids:
             raise UserError("The request has no text.", "Write a message first.")
-        for role, text in self.messages:
-            if role not in ("system", "user", "assistant"):
-                raise UserError(
-                    f"A message has the role {role!r}.",
-                    "It must be one of: system, user, assistant.",
-                )
-            if not isinstance(text, str):
-                raise UserError("A message is not text.", "Every message must be a string.")
+        for message in self.messages:
+            _message(message)
+        for token in self.prompt_ids or ():
+            _integer("a prompt id", token, 0, 2**31 - 1)
         _integer("max_new_tokens", self.max_new_tokens, 1, 2**31 - 1)
-        if isinstance(self.stop, str) or any(not isinstance(s, str) or not s for s in self.stop):
+        if not isinstance(self.stop, tuple) or not all(
+            isinstance(text, str) and text for text in self.stop
+        ):
             raise UserError(
                 "A stop string is empty or not in a list.", "Give one or more non-empty strings."
             )

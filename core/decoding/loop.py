@@ -1,5 +1,6 @@
 """Propose, verify, commit: the speculative decoding loop, on token ids alone."""
 
+import operator
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -7,10 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from core.decoding.gamma import GammaController
-from core.decoding.sampling import Sampler
+from core.decoding.sampling import Sampler, has_valid_numbers
 from core.decoding.verify import Verdict, verify_exact, verify_greedy
 from core.drafting.base import Draft, DraftContext, Drafter
-from core.errors import BugError
+from core.errors import BugError, UserError
 from core.events import FinishReason, GammaBelief, Origin
 from core.models.cache import TokenCache
 
@@ -96,6 +97,11 @@ def decode(
             draft = _proposal(drafter, context, min(asked, room - 1), target.runner.vocab_size)
             drafted_at = time.perf_counter()
             logits = target.feed([ids[-1], *draft.ids], len(draft.ids) + 1)
+            if not has_valid_numbers(logits):
+                raise UserError(
+                    "The model gives no valid numbers: its weights may be damaged.",
+                    "Load it in another precision, or fetch it again.",
+                )
             verdict, shown_probs = _judge(draft, logits, sampler, rule)
             tokens, rejected = _decided(draft, verdict, shown_probs)
             verified_at = time.perf_counter()
@@ -110,8 +116,6 @@ def decode(
             draft_ms = 1000.0 * (drafted_at - started)
             verify_ms = 1000.0 * (verified_at - drafted_at)
             gamma.observe(_cut(draft, proposed), accepted, draft_ms, verify_ms)
-            if drafter is not None:
-                drafter.commit(accepted, committed)
             reason = _reason(ended, len(ids) - prompt_length, len(ids), limits)
             yield RoundIds(
                 gamma=proposed if gamma.is_automatic else asked,
@@ -126,6 +130,9 @@ def decode(
                 context_length=len(ids),
                 reason=reason,
             )
+            # What was decided is out by now, so a drafter that fails here costs no text.
+            if drafter is not None:
+                drafter.commit(accepted, committed)
             if reason is not None:
                 return
     finally:
@@ -137,12 +144,14 @@ def _proposal(drafter: Drafter | None, context: DraftContext, gamma: int, vocab_
     draft = drafter.propose(context, gamma) if drafter is not None and gamma > 0 else None
     if draft is None:
         return _EMPTY
-    count = min(len(draft.ids), gamma)
-    for position, token in enumerate(draft.ids[:count]):
-        if not 0 <= token < vocab_size:
-            count = position
-            break
-    return _cut(draft, count)
+    ids = tuple(operator.index(token) for token in draft.ids)
+    if draft.probs is not None and draft.probs.shape != (len(ids), vocab_size):
+        raise BugError(
+            f"A drafter gave {tuple(draft.probs.shape)} probabilities for {len(ids)} tokens."
+        )
+    allowed = ids[:gamma]
+    unknown = (i for i, token in enumerate(allowed) if not 0 <= token < vocab_size)
+    return _cut(replace(draft, ids=ids), next(unknown, len(allowed)))
 
 
 def _cut(draft: Draft, count: int) -> Draft:

@@ -121,6 +121,12 @@ def draw(probs: torch.Tensor, uniform: float) -> int:
     return index if index < probs.shape[-1] else int(torch.nonzero(probs)[-1])
 
 
+@torch.inference_mode()
+def has_valid_numbers(logits: torch.Tensor) -> bool:
+    """Return whether every row of [rows, vocab] logits has a finite maximum and no NaN."""
+    return bool(torch.isfinite(logits.amax(dim=-1)).all())
+
+
 def _nucleus(probs: torch.Tensor, top_p: float) -> torch.Tensor:
     """Keep the fewest most likely tokens whose sum reaches ``top_p``; Holtzman et al. 2020."""
     guess = min(_NUCLEUS_GUESS, probs.shape[-1])
@@ -128,7 +134,9 @@ def _nucleus(probs: torch.Tensor, top_p: float) -> torch.Tensor:
     if guess < probs.shape[-1] and bool((values.sum(dim=-1) < top_p).any()):
         values, indices = torch.sort(probs, dim=-1, descending=True, stable=True)
     before = torch.cumsum(values, dim=-1) - values
-    kept = torch.where(before < top_p, values, 0.0)
+    keep = before < top_p
+    keep[:, 0] = True  # a sum smaller than float32 can tell from 0 still keeps the likeliest
+    kept = torch.where(keep, values, 0.0)
     return torch.zeros_like(probs).scatter_(-1, indices, kept)
 
 

@@ -54,8 +54,9 @@ def verify_exact(
     count = len(draft_ids)
     p, q = _chosen(draft_ids, draft_probs, target_probs)
     for position in range(count):
-        # u < p / q without the division: a draft with q = 0 cannot have been drawn from q.
-        if uniforms[position] * q[position] >= p[position]:
+        # u < p / q without the division: a draft with q = 0 cannot have been drawn from q. Put
+        # this way round, a q that is no number is rejected.
+        if not uniforms[position] * q[position] < p[position]:
             if draft_probs is None:
                 rest = residual_one_hot(target_probs[position], draft_ids[position])
             else:
@@ -83,7 +84,7 @@ def verify_block(
     accepted, kept_joint, joint = 0, 1.0, 1.0
     for position in range(1, count + 1):
         drafted = position - 1
-        ratio = p[drafted] / q[drafted] if q[drafted] > 0 else float(p[drafted] > 0)
+        ratio = p[drafted] / q[drafted] if q[drafted] > 0 else float(q[drafted] == 0 < p[drafted])
         joint = min(1.0, joint * ratio)
         if position == count:
             chance = joint

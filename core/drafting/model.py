@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from core.decoding.sampling import draw
+from core.decoding.sampling import draw, has_valid_numbers
 from core.drafting.base import Draft, DraftContext, limit_of
 from core.errors import BugError
+from core.events import Notice
 from core.models.cache import PREFILL_CHUNK, TokenCache
 from core.models.runner import Runner
 from core.requests import DrafterKind
@@ -19,15 +20,17 @@ class ModelDrafter:
         self._runner = runner
         self._cache = TokenCache(runner)
         self._known = 0
+        self._stopped = False
+        self._notice: Notice | None = None
 
-    @property
-    def context_limit(self) -> int:
-        """The longest context it can draft after, in tokens."""
-        return self._runner.context_limit
+    def take_notice(self) -> Notice | None:
+        """Return why it stopped drafting in this reply, once."""
+        notice, self._notice = self._notice, None
+        return notice
 
     def prefill(self, ids: Sequence[int], stop: Callable[[], bool]) -> Iterator[int]:
         """Read a prompt in chunks; yields how many tokens are cached, ends early on stop()."""
-        return self._cache.prefill(ids[: self.context_limit], stop)
+        return self._cache.prefill(ids[: self._runner.context_limit], stop)
 
     def propose(self, context: Sequence[int], gamma: int) -> Draft | None:
         """Draft up to ``gamma`` tokens.
@@ -37,9 +40,9 @@ class ModelDrafter:
         if not isinstance(context, DraftContext) or context.sampler is None:
             raise BugError("A model drafter needs a DraftContext with a sampler.")
         gamma = limit_of(context, DrafterKind.MODEL, gamma)
-        gamma = min(gamma, self._runner.context_limit - len(context))
-        if gamma <= 0 or max(context[self._known :], default=0) >= self._runner.width:
+        if self._stopped or gamma <= 0 or not self._can_follow(context):
             return None
+        gamma = min(gamma, self._runner.context_limit - len(context))
         sampler = context.sampler
         logits = self._catch_up(context)
         drafted: list[int] = []
@@ -49,6 +52,9 @@ class ModelDrafter:
         uniforms = [] if sampler.greedy else sampler.uniforms(gamma)
         controller = context.gamma
         while True:
+            if not has_valid_numbers(logits):
+                self._stop("draft-broken", "The draft model gives no valid numbers")
+                break
             probs = sampler.draft_probs(logits, drafted)  # [1, vocab]
             sure = float(probs.amax())
             if controller is not None:
@@ -84,11 +90,26 @@ class ModelDrafter:
     def reset(self) -> None:
         """Compare the whole cache with the next context, which may be unrelated."""
         self._known = 0
+        self._stopped = False
+        self._notice = None
 
     def clear(self) -> None:
         """Give the cache back."""
         self._known = 0
         self._cache.clear()
+
+    def _can_follow(self, context: DraftContext) -> bool:
+        limit = self._runner.context_limit
+        if len(context) >= limit:
+            self._stop("draft-context", f"The draft model holds {limit:,} tokens")
+        elif max(context[self._known :], default=0) >= self._runner.width:
+            self._stop("draft-vocabulary", "The draft model does not know a token of this text")
+        return not self._stopped
+
+    def _stop(self, kind: str, reason: str) -> None:
+        self._stopped = True
+        message = f"{reason}, so it stops drafting here; the reply goes on without it."
+        self._notice = Notice(kind=kind, message=message)
 
     def _catch_up(self, context: DraftContext) -> torch.Tensor:
         """Feed what the cache lacks of the context; return the logits [1, vocab] after it."""

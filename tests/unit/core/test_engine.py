@@ -337,3 +337,112 @@ def test_messages_go_through_the_chat_template(target):
     wanted = GenerateRequest(messages=(("user", "Hi"),), max_new_tokens=4)
     assert engine.count_prompt_tokens(wanted) == len("[user]Hi[reply]")
     assert len(ids(run(engine, wanted))) == 4
+
+
+@pytest.mark.parametrize("drafter", ["off", "model", "hybrid"])
+def test_a_reply_left_unfinished_does_not_disturb_the_next(target, plain_ids, drafter):
+    import gc
+
+    engine = oracle(target)
+    left = engine.generate(request(gamma=3, max_new_tokens=40), CancelToken())
+    while not isinstance(next(left), Round):
+        pass
+    cycle = [left]
+    cycle.append(cycle)
+    del left
+    events = []
+    for event in engine.generate(
+        request(drafter=drafter, gamma=3, max_new_tokens=40), CancelToken()
+    ):
+        events.append(event)
+        if len(rounds(events)) == 2:
+            cycle = None
+            gc.collect()
+    assert ids(events) == plain_ids
+
+
+def test_beginning_a_reply_closes_the_one_before(target, plain_ids):
+    engine = oracle(target)
+    first = engine.generate(request(max_new_tokens=40), CancelToken())
+    while not isinstance(next(first), Round):
+        pass
+    assert ids(run(engine, request(max_new_tokens=40))) == plain_ids
+    assert list(first) == []
+
+
+class Broken:
+    """A model of which every logit becomes NaN after some calls."""
+
+    def __init__(self, model, calls):
+        self.model = model
+        self.calls = calls
+        self.head = model.lm_head.forward
+
+    def __call__(self, hidden):
+        self.calls -= 1
+        return self.head(hidden) * (1.0 if self.calls >= 0 else float("nan"))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_target_without_valid_numbers_fails_in_words(temperature):
+    model = tiny.tiny_llama()
+    model.lm_head.forward = Broken(model, 3)
+    engine = Engine.from_parts(target=model, tokenizer=byte_tokenizer())
+    wanted = request(drafter="off", temperature=temperature, seed=1)
+    events = list(engine.generate(wanted, CancelToken()))
+    assert isinstance(events[-1], Failed)
+    assert events[-1].kind == "user"
+    assert "no valid numbers" in events[-1].message
+    assert 0 < len(ids(events)) < 4
+
+
+@pytest.mark.parametrize("gamma", [4, "auto"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_draft_without_valid_numbers_stops_drafting_with_a_notice(
+    target, plain_ids, gamma, temperature
+):
+    draft = tiny.noisy(target, scale=0.0)
+    draft.lm_head.forward = Broken(draft, 7)
+    engine = Engine.from_parts(target=target, tokenizer=byte_tokenizer(), draft=draft)
+    events = run(engine, request(gamma=gamma, temperature=temperature, max_new_tokens=40))
+    assert [e.kind for e in events if isinstance(e, Notice)] == ["draft-broken"]
+    assert rounds(events)[-1].proposed == 0
+    if temperature == 0.0:
+        assert ids(events) == plain_ids
+
+
+class CommitBreaks(tiny.ScriptedDrafter):
+    def commit(self, accepted, committed_ids):
+        raise RuntimeError("broken on purpose")
+
+
+def test_a_drafter_that_fails_after_a_round_does_not_cost_its_text(target, plain_ids, caplog):
+    engine = Engine.from_parts(
+        target=target, tokenizer=byte_tokenizer(), drafter=CommitBreaks([plain_ids[:2]])
+    )
+    events = list(engine.generate(request(max_new_tokens=40), CancelToken()))
+    assert isinstance(events[-1], Failed)
+    assert ids(events) == plain_ids[:3]
+    assert events[-1].text == "".join(token.text for token in tokens(events))
+
+
+def test_ids_of_a_draft_may_be_anything_that_counts_as_an_integer(target, plain_ids):
+    import torch
+
+    drafter = tiny.ScriptedDrafter([torch.tensor(plain_ids[:3])])
+    engine = Engine.from_parts(target=target, tokenizer=byte_tokenizer(), drafter=drafter)
+    events = run(engine, request(max_new_tokens=10))
+    assert ids(events) == plain_ids[:10]
+    assert all(type(token.id) is int for token in tokens(events))
+
+
+def test_an_empty_tuple_of_prompt_ids_means_the_messages(target):
+    wanted = GenerateRequest(messages=(("user", "Hi"),), prompt_ids=(), max_new_tokens=3)
+    engine = Engine.from_parts(target=target, tokenizer=byte_tokenizer())
+    assert len(ids(run(engine, wanted))) == 3
+
+
+def test_a_nucleus_too_small_for_any_token_still_holds_the_likeliest(target, plain_ids):
+    for drafter in ("off", "model"):
+        wanted = request(drafter=drafter, temperature=1.0, top_p=1e-50, max_new_tokens=40)
+        assert ids(run(oracle(target), wanted)) == plain_ids

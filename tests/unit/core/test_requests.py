@@ -130,3 +130,28 @@ def test_values_at_the_edge_of_their_range_are_taken(kind, fields):
     made = kind(**fields)
     for name, value in fields.items():
         assert getattr(made, name) == value
+
+
+@pytest.mark.parametrize("temperature", [1e-46, 5e-324, 1e-7])
+def test_a_temperature_too_small_to_divide_by_is_refused(temperature):
+    with pytest.raises(UserError, match=r"temperature is .* 0 \(greedy\) or"):
+        SamplingParams(temperature=temperature)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"prompt_ids": (2.5,)},
+        {"prompt_ids": ("a",)},
+        {"prompt_ids": (-1,)},
+        {"messages": (("user", "a", "b"),)},
+        {"messages": ("hello",)},
+        {"messages": (("user", "half \ud800 a character"),)},
+        {"messages": (("user", "a"),), "stop": None},
+        {"messages": (("user", "a"),), "stop": "text"},
+        {"messages": (("user", "a"),), "stop": ("",)},
+    ],
+)
+def test_what_no_request_can_hold_is_refused_in_words(wrong):
+    with pytest.raises(UserError):
+        GenerateRequest(**wrong)
