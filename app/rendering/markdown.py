@@ -16,7 +16,8 @@ from app.rendering.walk import Walker
 
 BULLETS = "•◦▪"
 UNNAMED_CODE = "code"
-_LINE_END = re.compile(r"\r\n|\n|\r")
+LINE_END = re.compile(r"\r\n|\n|\r")
+"""What ends a line in Markdown, and nothing else does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class _Builder:
     def __init__(self, text: str, base: int) -> None:
         self._text, self._base = text, base
         self._walker = Walker(text, base)
-        self._lines = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
+        self._lines = [0, *(match.end() for match in LINE_END.finditer(text)), len(text)]
         self._paras: list[Para] = []
         self._contexts: list[str] = []
         self._blocks: list[tuple[int, int]] = []

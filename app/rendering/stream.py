@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from app.rendering.fence import OpenFence, restart
 from app.rendering.inline import LINE_SEPARATOR
-from app.rendering.markdown import Parsed, make_parser, parse
+from app.rendering.markdown import LINE_END, Parsed, make_parser, parse
 from app.rendering.model import Para, ParaKind, Run, Style
 
 SOFT_LIMIT = 1500
@@ -169,11 +169,10 @@ class StreamRenderer:
         count = len(para.rows) - 2
         if para.indent or para.quote or count < 2:
             return
-        lines = text[para.start : para.end].splitlines(keepends=True)
-        frozen_lines = count + (0 if para.continues else 1)
-        cut = para.start + sum(len(line) for line in lines[:frozen_lines])
+        ends = [match.end() for match in LINE_END.finditer(text, para.start, para.end)]
         if not para.continues:
-            self._context = "".join(lines[:2])
+            self._context = text[para.start : ends[1]]
+        cut = ends[count - (1 if para.continues else 0)]
         head = replace(para, rows=para.rows[:count], end=cut)
         self._advance([head], cut)
         self.open = [replace(para, rows=para.rows[count:], start=cut, continues=True)]

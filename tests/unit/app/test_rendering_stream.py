@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.rendering.model import Para
+from app.rendering.model import Para, Run
 from app.rendering.stream import SOFT_LIMIT, StreamRenderer, render
 
 SAMPLE = """# Head *x*
@@ -148,6 +148,18 @@ def test_a_long_table_goes_on_with_the_same_rows() -> None:
     for table in tables:
         for row in table.rows:
             assert all(text[run.source] == run.text[0] for cell in row for run in cell)
+
+
+@pytest.mark.parametrize(
+    "char", ["\u2028", "\u2029", "\x85", "\v", "\f", "\x1c", "\x1d", "\x1e", "\r"], ids=ascii
+)
+def test_a_long_table_shows_every_row_once_whatever_its_cells_hold(char: str) -> None:
+    text = "|a|b|\n|-|-|\n" + f"|1{char}x|2|\n" * 600
+    assert rows_of(streamed(text, [100]).frozen) == rows_of(render(text, 0, len(text)))
+
+
+def rows_of(paras: list[Para]) -> list[tuple[tuple[Run, ...], ...]]:
+    return [row for para in paras for row in para.rows]
 
 
 def test_a_long_paragraph_loses_nothing() -> None:
