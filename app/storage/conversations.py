@@ -85,7 +85,7 @@ class ConversationStore:
         ``search`` keeps those whose title or any message holds it, in any version, without
         regard to case.
         """
-        needle = folded(search.strip())
+        needle = folded(storable(search.strip()))
         found = _FOUND if needle else ""
         rows = self._db.query(
             f"{_LIST} {found} ORDER BY updated_at DESC, id DESC", {"needle": needle}

@@ -272,6 +272,13 @@ def test_search_finds_titles_and_all_versions_without_regard_to_case(
     assert [conversation.title for conversation in store.list(search)] == found
 
 
+def test_a_search_for_half_a_character_finds_what_is_kept_of_it(store: ConversationStore) -> None:
+    conversation = store.create("broken")
+    store.add_message(conversation.id, None, "user", "a\ud800b")
+    store.create("whole")
+    assert [found.title for found in store.list("A\ud800b")] == ["broken"]
+
+
 def test_broken_characters_are_replaced_and_the_rest_kept(store: ConversationStore) -> None:
     conversation_id = store.create("half \ud83d of a character").id
     message = store.add_message(conversation_id, None, "user", "half \ud83d of a character")
