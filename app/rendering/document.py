@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 
 from app.rendering.look import Look
 from app.rendering.model import Para, ParaKind, Run, Style
-from app.rendering.overlay import overlay, shown_runs, utf16
+from app.rendering.overlay import insertable, overlay, shown_runs, utf16
 from app.rendering.placement import Placed, PlacedText
 from app.rendering.table import cells_of, extend_table, share_columns, write_table
 from app.rendering.tokens import TokenMap
@@ -128,7 +128,7 @@ class DocumentWriter(PlacedText):
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
         for run in rest:
-            cursor.insertText(run.text, self.look.letters(run, para))
+            cursor.insertText(insertable(run.text), self.look.letters(run, para))
         placed.para, placed.end = para, cursor.position()
         return True
 
@@ -179,7 +179,7 @@ class DocumentWriter(PlacedText):
             letters = self.look.char_format(Style.NONE, para)
             cursor.insertText(para.marker.text + "\t", letters)
         for run in para.runs:
-            cursor.insertText(run.text, self.look.letters(run, para))
+            cursor.insertText(insertable(run.text), self.look.letters(run, para))
         self._place(Placed(para, start, cursor.position(), head))
 
     def _append_table(self, cursor: QTextCursor, para: Para, before: Placed | None) -> None:

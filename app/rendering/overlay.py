@@ -8,11 +8,35 @@ from app.rendering.tokens import TokenMap
 
 _BARE = Paint(None)
 _TAB = "\t"
+_LAST_SINGLE = 0xFFFF
+"""Qt counts characters above this one as two."""
+_INSERTABLE = {0x0D: "\u2028", 0x2029: "\u2028", 0xFDD0: "\ufffd", 0xFDD1: "\ufffd"}
 
 
 def utf16(text: str) -> int:
-    """Return the length of ``text`` as Qt counts it."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
+    """Return the length of ``text`` as Qt counts it; half a character counts as one."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def characters(text: str, size: int) -> int:
+    """Return how many whole characters of ``text`` the first ``size`` units of Qt hold."""
+    if text.isascii():
+        return size
+    count = 0
+    for char in text:
+        size -= 2 if ord(char) > _LAST_SINGLE else 1
+        if size < 0:
+            break
+        count += 1
+    return count
+
+
+def insertable(text: str) -> str:
+    """Return ``text`` without what would begin a paragraph or a frame in a Qt document.
+
+    Its length, as Qt counts it, stays.
+    """
+    return text if text.isascii() and "\r" not in text else text.translate(_INSERTABLE)
 
 
 def shown_runs(para: Para) -> tuple[Run, ...]:

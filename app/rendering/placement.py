@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from PySide6.QtGui import QTextBlock, QTextDocument, QTextLayout, QTextTable
 
 from app.rendering.model import Para, ParaKind, Run
-from app.rendering.overlay import shown_runs, utf16
+from app.rendering.overlay import characters, shown_runs, utf16
 
 
 @dataclass(slots=True)
@@ -85,8 +85,7 @@ class PlacedText:
         for run in runs:
             size = utf16(run.text)
             if offset < size:
-                before = run.text.encode("utf-16-le")[: offset * 2]
-                return run.source_of(len(before.decode("utf-16-le", "ignore")))
+                return run.source_of(characters(run.text, offset))
             offset -= size
         return None
 

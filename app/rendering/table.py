@@ -14,6 +14,7 @@ from PySide6.QtGui import (
 
 from app.rendering.look import QUOTE_STEP, Look
 from app.rendering.model import Cell, Para, Style
+from app.rendering.overlay import insertable
 
 _WHOLE = QTextLength(QTextLength.Type.PercentageLength, 100.0)
 _MIN_WEIGHT, _MAX_WEIGHT = 4, 50
@@ -103,7 +104,7 @@ def _fill(table: QTextTable, para: Para, look: Look, first: int) -> None:
             inside.setBlockFormat(spacing)
             inside.setBlockCharFormat(letters)
             for run in cell:
-                inside.insertText(run.text, look.letters(run, para))
+                inside.insertText(insertable(run.text), look.letters(run, para))
 
 
 def cells_of(table: QTextTable, para: Para, first: int = 0) -> list[tuple[int, Cell]]:

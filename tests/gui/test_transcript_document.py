@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.rendering.document import DocumentWriter
 from app.rendering.look import Look
+from app.rendering.model import Para, ParaKind, Run
 from app.rendering.stream import StreamRenderer, render
 from app.theme import DARK, LIGHT
 from tests.helpers.rendering import map_of, painted, tokens_of
@@ -98,3 +99,29 @@ def test_every_shown_character_finds_its_source(qtbot: QtBot) -> None:
             assert SAMPLE[source] == char
             found += 1
     assert found > 90
+
+
+@pytest.mark.parametrize("char", ["\u2029", "\ufdd0", "\ufdd1", "\r"], ids=ascii)
+def test_a_character_that_qt_reads_as_a_break_begins_no_paragraph(qtbot: QtBot, char: str) -> None:
+    tokens = map_of(tokens_of(["one", "two"], ["accepted", "bonus"]))
+    run = Run(f"c{char}d", 0)
+    paras = [
+        Para(ParaKind.TEXT, 0, 3, (run,)),
+        Para(ParaKind.TEXT, 0, 3, (run, Run("e", 3))),
+        Para(ParaKind.TABLE, 0, 3, rows=(((run,), (run,)),)),
+    ]
+    document = QTextDocument()
+    writer = DocumentWriter(document, tokens, Look(LIGHT, QFont()))
+    writer.show([], paras[:1])
+    writer.show([], paras[1:])
+    assert document.blockCount() == 4, "a paragraph, two cells and what follows a table"
+
+
+def test_half_a_character_is_shown_coloured_and_found(qtbot: QtBot) -> None:
+    source = "a\ud800b 👍 **c\udc00**\n\n| a\ud800 | b |\n|-|-|\n| \udfff | d |\n"
+    document = QTextDocument()
+    tokens = map_of(tokens_of([source[:2], source[2:]], ["accepted", "bonus"]))
+    writer = DocumentWriter(document, tokens, Look(LIGHT, QFont()))
+    writer.show(render(source, 0, len(source)), [])
+    found = [writer.source_at(position) for position in range(8)]
+    assert [source[at] for at in found if at is not None] == list("a\ud800b 👍👍 c")
