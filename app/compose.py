@@ -73,6 +73,7 @@ class Paceline(QObject):
             saver=parts.saver,
             panel=window.settings,
             notices=window.chat_bar,
+            kept=lambda settings: self.models.kept(settings),
             parent=self,
         )
         self.theme = ThemeController(app, parent=self)
@@ -182,6 +183,7 @@ class Paceline(QObject):
         window.settings.changed.connect(self.preferences.take)
         window.settings.loadClicked.connect(self.models.load)
         self.preferences.changed.connect(self._apply_settings)
+        self.models.changed.connect(self.preferences.save_soon)
         self.theme.changed.connect(self._apply_theme)
         window.legend.toggled.connect(self.preferences.set_colouring)
 

@@ -8,7 +8,13 @@ from app.controllers.baseline import Baseline
 from app.controllers.fetching import FetchController
 from app.controllers.force import drafter_choices, speculation_for
 from app.controllers.force_display import ForceDisplay
-from app.controllers.pairs import load_request_for, missing_models, pair_choices, pair_title
+from app.controllers.pairs import (
+    load_request_for,
+    missing_models,
+    pair_choices,
+    pair_title,
+    with_models_of,
+)
 from app.controllers.views import ModelViews
 from app.engine.pump import EventPump
 from app.engine.work import Cancelled, Job, JobEvent, ListOptions, Load, OptionsListed
@@ -21,6 +27,7 @@ from core.requests import DrafterKind, GenerateRequest, LoadRequest, Speculation
 RETRY_LOAD = "retry-load"
 LOAD_LAST = "load-last"
 DISMISS = "dismiss-model-notice"
+_TRIED = "The chosen pair is not loaded. The line above the chat says why."
 
 
 class ModelController(QObject):
@@ -52,6 +59,9 @@ class ModelController(QObject):
         self._good: LoadRequest | None = None
         """The last load that succeeded, to return to from one that failed."""
         self._good_title = ""
+        self._chosen: Settings | None = None
+        """What was set when Load was last pressed."""
+        self._good_chosen: Settings | None = None
         self._pair = ""
         self._load_job: Job | None = None
         self._options_job: Job | None = None
@@ -101,6 +111,15 @@ class ModelController(QObject):
         """Return the speculation that the loaded pair can do of what was chosen."""
         return speculation_for(settings, self._loaded)
 
+    def kept(self, settings: Settings) -> Settings:
+        """Return ``settings`` as the next start should find them.
+
+        A choice that was not loaded is not kept, so that the next start is not left without a
+        model; until the first load has ended, what it loads is.
+        """
+        loaded = self._good_chosen or (self._chosen if self._load_job is not None else None)
+        return settings if loaded is None else with_models_of(settings, loaded)
+
     # -- what the person does ------------------------------------------------------------------
 
     def start(self) -> None:
@@ -117,6 +136,7 @@ class ModelController(QObject):
             self._refuse("A reply is being written. Stop it before loading another pair.")
             return
         self._baseline.cancel()
+        self._chosen = self._settings()
         if missing_models(self._library, self._settings().pair):
             self._fetch.offer(self._settings().pair)
             return
@@ -151,7 +171,7 @@ class ModelController(QObject):
         """Take over changed settings: what is in force, and whether a reload is needed."""
         if self._settings().device != self._device_asked:
             self._ask_options()
-        self._views.panel.set_reload_needed(self._reload_needed())
+        self._show_reload()
         self._show_in_force()
 
     def choose_notice(self, key: str) -> None:
@@ -162,7 +182,7 @@ class ModelController(QObject):
             self._begin_load(self._good)
         elif not self._fetch.choose_notice(key):
             self._views.notices.dismiss()
-        self._views.panel.set_reload_needed(self._reload_needed())
+        self._show_reload()
 
     # -- replies ------------------------------------------------------------------------------
 
@@ -190,7 +210,7 @@ class ModelController(QObject):
             self._baseline.note(request, event)
         self._force.end()
         self._show_in_force()
-        self._views.panel.set_reload_needed(self._reload_needed())
+        self._show_reload()
 
     # -- events of the engine -------------------------------------------------------------------
 
@@ -234,8 +254,9 @@ class ModelController(QObject):
 
     def _now_loaded(self, loaded: Loaded) -> None:
         if self._request != self._good:
-            self._good = self._request
-            self._good_title = pair_title(self._library, self._settings(), loaded)
+            self._good, self._good_chosen = self._request, self._chosen
+            chosen = self._chosen or self._settings()
+            self._good_title = pair_title(self._library, chosen, loaded)
         self._pair = self._good_title
         self._reason = ""
         self._views.status.set_state("Ready")
@@ -269,10 +290,16 @@ class ModelController(QObject):
         if self._loaded is None:
             self._reason = sentence
             self._views.status.set_state("No model")
-        self._views.panel.set_reload_needed(self._reload_needed())
+        self._show_reload()
         self.changed.emit()
 
     # -- what is in force -------------------------------------------------------------------------
+
+    def _show_reload(self) -> None:
+        tried = self._chosen is not None and with_models_of(self._settings(), self._chosen)
+        self._views.panel.set_reload_needed(
+            self._reload_needed(), _TRIED if tried == self._settings() else ""
+        )
 
     def _reload_needed(self) -> bool:
         if self._load_job is not None or self._fetch.running:

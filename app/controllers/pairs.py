@@ -1,5 +1,7 @@
 """The model pairs to choose from, and what it takes to load the chosen one. No Qt."""
 
+from dataclasses import replace
+
 from app.records import Choice
 from app.settings import Settings
 from core.errors import UserError
@@ -11,6 +13,8 @@ from core.hub.resolve import resolve_pair
 from core.requests import LoadRequest
 
 CUSTOM = "custom"
+_CHOICE = ("pair", "device", "precision")
+_PATHS = ("target_path", "draft_path")
 
 
 def pair_choices(library: Library) -> list[Choice]:
@@ -49,6 +53,15 @@ def pair_title(library: Library, settings: Settings, loaded: Loaded) -> str:
     if pair is not None:
         return pair.title
     return loaded.target if loaded.draft is None else f"{loaded.target} + {loaded.draft}"
+
+
+def with_models_of(settings: Settings, loaded: Settings) -> Settings:
+    """Return ``settings`` with the choice of models of ``loaded``.
+
+    Paths that were typed stay where ``loaded`` has no use for any.
+    """
+    names = (*_CHOICE, *_PATHS) if loaded.pair == CUSTOM else _CHOICE
+    return replace(settings, **{name: getattr(loaded, name) for name in names})
 
 
 def load_request_for(library: Library, settings: Settings) -> LoadRequest:

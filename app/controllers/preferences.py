@@ -1,5 +1,6 @@
 """The person's choices: one Settings value, saved on every change."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -23,7 +24,7 @@ class PreferencesController(QObject):
     """Holds the settings, takes changes from the panel and the menu, and saves them.
 
     Saving waits until changes rest, so that dragging a slider writes once. Lives on the window
-    thread.
+    thread. ``kept`` turns the settings into what the next start should find.
     """
 
     changed = Signal(object)
@@ -36,6 +37,7 @@ class PreferencesController(QObject):
         saver: Saver,
         panel: SettingsView,
         notices: Notices,
+        kept: Callable[[Settings], Settings] = lambda settings: settings,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -43,6 +45,7 @@ class PreferencesController(QObject):
         self._saver = saver
         self._panel = panel
         self._notices = notices
+        self._kept = kept
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(SAVE_DELAY_MS)
@@ -88,12 +91,16 @@ class PreferencesController(QObject):
             settings = replace(settings, draft_path=draft)
         self._change(settings)
 
+    def save_soon(self) -> None:
+        """Save once changes rest; for when what is kept changed without a choice."""
+        self._timer.start()
+
     def flush(self) -> None:
         """Save now what waits to be saved."""
         self._timer.stop()
         self._settings = self._panel.settings()
         try:
-            self._saver.save(self._settings)
+            self._saver.save(self._kept(self._settings))
         except UserError as error:
             self._notices.show_notice(str(error), ((DISMISS, "OK"),), error=True)
 

@@ -67,6 +67,7 @@ class SettingsPanel(QWidget):
         self._before_reset: Settings | None = None
         self._loading = False
         self._reload_needed = False
+        self._reload_words = _RELOAD
         self._fields: dict[str, Field] = {}
         self._sections: list[Section] = []
         self._guard = WheelGuard(self)
@@ -114,20 +115,19 @@ class SettingsPanel(QWidget):
         """Offer ``drafters``, refused ones with their reason."""
         self._offer("drafter", drafters)
 
-    def set_reload_needed(self, needed: bool) -> None:
-        """Show or hide the line with the Load button."""
-        self._reload_needed = needed
-        self._banner.setVisible(needed or self._loading)
+    def set_reload_needed(self, needed: bool, words: str = "") -> None:
+        """Show or hide the line with the Load button; ``words`` replace what it says."""
+        self._reload_needed, self._reload_words = needed, words or _RELOAD
+        self._show_banner()
 
     def set_busy_loading(self, busy: bool) -> None:
         """While models load, what chooses them cannot be changed."""
         self._loading = busy
         self._load.setEnabled(not busy)
         self._load.setText("Loading…" if busy else "Load")
-        self._banner_text.setText("The pair is being loaded." if busy else _RELOAD)
         for name in _MODEL_FIELDS:
             self._fields[name].setEnabled(not busy)
-        self._banner.setVisible(busy or self._reload_needed)
+        self._show_banner()
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of ``theme``."""
@@ -149,6 +149,11 @@ class SettingsPanel(QWidget):
     def sizeHint(self) -> QSize:
         """Room for the first two sections."""
         return QSize(320, 420)
+
+    def _show_banner(self) -> None:
+        words = "The pair is being loaded." if self._loading else self._reload_words
+        self._banner_text.setText(words)
+        self._banner.setVisible(self._loading or self._reload_needed)
 
     def _offer(self, name: str, choices: Sequence[Choice]) -> None:
         field = self._fields[name]

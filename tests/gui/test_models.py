@@ -292,3 +292,82 @@ def test_drafters_of_the_pair_are_offered_with_reasons(make_bench: MakeBench) ->
 
 def _plain(settings: Settings) -> dict[str, object]:
     return {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
+
+
+def choose(bench: Bench, **choice: object) -> None:
+    """Change settings as the panel does."""
+    settings = replace(bench.window.settings.settings(), **choice)
+    bench.window.settings.set_settings(settings)
+    bench.window.settings.changed.emit(settings)
+
+
+def banner(bench: Bench) -> str:
+    return bench.window.settings._banner_text.text()
+
+
+def test_a_pair_that_could_not_be_fetched_is_not_what_the_next_start_loads(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench(fetch_command=fetching(code=1))
+    choose(bench, pair="qwen2.5-coder", temperature=0.25)
+    bench.window.settings.loadClicked.emit()
+    bench.window.model_bar.press("fetch-model")
+    bench.until(lambda: "not-now" in bench.window.model_bar.actions_shown())
+    bench.close()
+    again = make_bench()
+    assert again.app.models.ready
+    assert again.app.preferences.settings.pair == "custom"
+    assert again.app.preferences.settings.temperature == 0.25
+
+
+def test_a_pair_that_fails_to_load_is_not_what_the_next_start_loads(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench()
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"GGUF")
+    choose(bench, target_path=str(other), precision="int8")
+    bench.engine.load_error = UserError("The file is damaged.", "Fetch it again.")
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: bench.window.model_bar.text())
+    bench.close()
+    again = make_bench(FakeEngine())
+    assert again.app.preferences.settings.target_path.endswith("model.gguf")
+    assert again.app.preferences.settings.precision == "auto"
+
+
+def test_a_pair_that_was_loaded_is_what_the_next_start_loads(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench()
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"GGUF")
+    choose(bench, target_path=str(other))
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: len(bench.engine.load_requests) == 2 and bench.app.models.ready)
+    bench.close()
+    assert make_bench(FakeEngine()).engine.load_requests[0].target == str(other)
+
+
+def test_a_choice_made_during_the_first_load_does_not_replace_what_is_loading(
+    make_bench: MakeBench,
+) -> None:
+    engine = FakeEngine(load_gate=Gate(open_=False))
+    bench = make_bench(engine, load=False)
+    bench.until(engine.load_gate.reached.is_set)
+    choose(bench, pair="qwen2.5-coder")
+    bench.close()
+    assert make_bench(FakeEngine()).app.models.ready
+
+
+def test_after_load_was_pressed_the_panel_no_longer_says_to_press_it(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    choose(bench, pair="qwen2.5-coder")
+    assert "when you press Load" in banner(bench)
+    bench.window.settings.loadClicked.emit()
+    assert bench.window.settings._banner.isVisible()
+    assert "when you press Load" not in banner(bench)
+    choose(bench, precision="int8")
+    assert "when you press Load" in banner(bench)
