@@ -15,7 +15,9 @@ from core.errors import Cancelled, UserError
 from core.events import LoadProgress
 from core.hub.files import explain_write_error
 from core.models.checkpoint import NotLean, OutOfMemory, read_folder, read_gguf, save_folder
+from core.models.gguf_header import read_gguf_vocabulary
 from core.models.memory import free_memory_bytes, judge_fit
+from core.models.pairing import compare_vocabularies
 from core.models.precision import (
     choose_device,
     choose_precision,
@@ -103,8 +105,24 @@ def load_pair(
             f"{fit.reason}"
         )
         return LoadedPair(target=loaded, draft=None, notices=tuple(loader.notices))
+    mismatch = _mismatch(target, draft)
+    if mismatch:
+        loader.notices.append(f"The draft model was left out: {mismatch}")
+        return LoadedPair(target=loaded, draft=None, notices=tuple(loader.notices))
     loaded_draft = loader.load_draft(draft, draft_precision(precision, device))
     return LoadedPair(target=loaded, draft=loaded_draft, notices=tuple(loader.notices))
+
+
+def _mismatch(target: ModelSource, draft: ModelSource) -> str:
+    """Return how two GGUF files' vocabularies differ, before minutes go into unpacking the draft.
+
+    Where one is a folder, its tokenizer tells after loading, which takes seconds there.
+    """
+    if target.kind is not SourceKind.GGUF or draft.kind is not SourceKind.GGUF:
+        return ""
+    ours, theirs = read_gguf_vocabulary(target.path), read_gguf_vocabulary(draft.path)
+    verdict = compare_vocabularies(ours, theirs, len(ours), len(theirs))
+    return "" if verdict.compatible else verdict.reason
 
 
 class _Loader:

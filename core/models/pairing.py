@@ -25,7 +25,15 @@ def check_pair(
     The widths are those of the models' logits. They may differ: the tail beyond the tokenizer is
     padding, which families cut to different sizes (151,936 and 152,064 for the same Qwen2.5).
     """
-    target, draft = target_tokenizer.get_vocab(), draft_tokenizer.get_vocab()
+    return compare_vocabularies(
+        target_tokenizer.get_vocab(), draft_tokenizer.get_vocab(), target_width, draft_width
+    )
+
+
+def compare_vocabularies(
+    target: dict[str, int], draft: dict[str, int], target_width: int, draft_width: int
+) -> PairVerdict:
+    """Compare as :func:`check_pair` does, from texts to ids."""
     shared = min(_real_size(target), _real_size(draft), target_width, draft_width)
     if not target or not draft:
         return PairVerdict(

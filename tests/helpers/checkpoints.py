@@ -35,10 +35,17 @@ def write_gguf(
     context: int = 512,
     leave_out: tuple[str, ...] = (),
     vocabulary: bool = True,
+    swapped: tuple[int, int] | None = None,
 ) -> Path:
-    """Write a tiny random GGUF model in float32, without the tensors named in ``leave_out``."""
+    """Write a tiny random GGUF model in float32, without the tensors named in ``leave_out``.
+
+    ``swapped`` are two ids whose tokens change places.
+    """
     hidden, heads, kv_heads, inner = 32, 4, 2, 64
     tokens = _tokens()
+    if swapped is not None:
+        one, other = swapped
+        tokens[one], tokens[other] = tokens[other], tokens[one]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("Tiny")
     writer.add_context_length(context)

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import socket
 import weakref
 from pathlib import Path
@@ -373,6 +374,23 @@ def test_a_draft_that_fails_otherwise_is_left_out_with_the_reason(
     pair = load(folder, prepared, broken)
     assert pair.draft is None
     assert "broken could not be loaded" in pair.notices[0]
+
+
+def test_a_draft_of_another_vocabulary_is_left_out_before_it_is_unpacked(
+    gguf_file: Path, tmp_path: Path, prepared: Path
+):
+    draft = write_gguf(tmp_path / "permuted.gguf", swapped=(40, 41))
+    progress: list[LoadProgress] = []
+    pair = load(gguf_file, prepared, draft, progress=progress)
+    assert pair.draft is None
+    assert re.search(r"left out: The vocabularies differ: token 40 is .* and .*", pair.notices[0])
+    assert not any("draft" in step.stage for step in progress)
+
+
+def test_a_draft_of_the_same_vocabulary_is_loaded(gguf_file: Path, tmp_path: Path, prepared: Path):
+    pair = load(gguf_file, prepared, write_gguf(tmp_path / "other.gguf", seed=1))
+    assert pair.draft is not None
+    assert pair.notices == ()
 
 
 def test_a_draft_that_does_not_exist_stops_the_load_before_it_begins(folder: Path, prepared: Path):
