@@ -8,7 +8,7 @@ from core.errors import UserError
 from core.events import Loaded
 from core.hub.catalog import CatalogModel
 from core.hub.files import format_bytes
-from core.hub.library import Library, ModelState
+from core.hub.library import Library
 from core.hub.resolve import resolve_pair
 from core.requests import LoadRequest
 
@@ -35,9 +35,7 @@ def missing_models(library: Library, pair_id: str) -> tuple[CatalogModel, ...]:
     if pair_id not in library.catalog.pairs:
         return ()
     return tuple(
-        model
-        for model in library.catalog.members(pair_id)
-        if library.status(model.id).state is not ModelState.READY
+        model for model in library.catalog.members(pair_id) if not library.status(model.id).is_whole
     )
 
 

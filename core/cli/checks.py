@@ -19,7 +19,7 @@ import psutil
 from core.cli.options import open_library
 from core.cli.parser import DEFAULT_PAIR
 from core.hub.files import explain_write_error, format_bytes
-from core.hub.library import ModelState, data_root
+from core.hub.library import data_root
 from paceline import __version__
 from paceline.front import display_answers
 
@@ -234,11 +234,7 @@ def _data_folder(name: str) -> Check:
 
 def _models(name: str) -> Check:
     library = open_library()
-    ready = [
-        model_id
-        for model_id in library.catalog.models
-        if library.status(model_id).state is ModelState.READY
-    ]
+    ready = [model_id for model_id in library.catalog.models if library.status(model_id).is_whole]
     ready += [local.name for local in library.local_models()]
     if not ready:
         return Check(

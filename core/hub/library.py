@@ -39,8 +39,10 @@ class ModelState(StrEnum):
 
     READY = "ready"
     """Whole, and its hash was checked."""
+    UNVERIFIED = "unverified"
+    """Whole by its size, but not checked since it was put, copied or changed here."""
     PARTIAL = "partial"
-    """Something is here, but it is not (or not yet known to be) the whole model."""
+    """Something is here, but it is not the whole model."""
     ABSENT = "absent"
 
 
@@ -53,6 +55,11 @@ class ModelStatus:
     done_bytes: int
     total_bytes: int
     path: Path | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing has to be fetched, as far as can be told without reading the model."""
+        return self.state in (ModelState.READY, ModelState.UNVERIFIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +75,8 @@ class LocalModel:
 class Library:
     """The model folder, and the folders of the person's own that are looked through.
 
-    Reads and writes small files only, except :meth:`check`. Safe to use from several processes.
+    Reads and writes small files only, except :meth:`check`, and :meth:`path` once for a model that
+    was copied here. Safe to use from several processes.
     """
 
     def __init__(
@@ -88,31 +96,40 @@ class Library:
         Raises UserError for an unknown id.
         """
         model = self.catalog.model(model_id)
-        folder = self.folder(model_id)
-        path = folder / model.file
-        total = model.size_bytes
-        if self._card_matches(model, path):
-            state, done = ModelState.READY, total
-            return ModelStatus(
-                id=model_id, state=state, done_bytes=done, total_bytes=total, path=path
-            )
-        done = min(_size_of(path), total) or self._parts_bytes(model)
-        state = ModelState.PARTIAL if done else ModelState.ABSENT
-        return ModelStatus(id=model_id, state=state, done_bytes=done, total_bytes=total)
+        file = self.folder(model_id) / model.file
+        total, size, path = model.size_bytes, _size_of(file), None
+        digest = _known_digest(file) if size == total else ""
+        if digest == model.sha256:
+            state, done, path = ModelState.READY, total, file
+        elif digest is None:
+            state, done = ModelState.UNVERIFIED, total
+        else:
+            done = self._parts_bytes(model)  # a file that is not the model spares no fetching
+            state = ModelState.PARTIAL if done or size else ModelState.ABSENT
+        return ModelStatus(id=model_id, state=state, done_bytes=done, total_bytes=total, path=path)
 
     def path(self, model_id: str) -> Path:
-        """Return the model file.
+        """Return the model file; one that is whole but unverified is checked first, once.
 
-        Raises UserError for an unknown id and for a model that is not ready.
+        Raises UserError for an unknown id and for a model that is not here or not the published
+        one.
         """
+        model = self.catalog.model(model_id)
         status = self.status(model_id)
         if status.path is not None:
             return status.path
-        have = "only partly" if status.state is ModelState.PARTIAL else "not"
-        raise UserError(
-            f"The model {self.catalog.model(model_id).title} is {have} on this computer.",
-            f"Fetch it with: paceline models get {model_id}",
-        )
+        if status.state is not ModelState.UNVERIFIED:
+            have = "only partly" if status.state is ModelState.PARTIAL else "not"
+            raise UserError(
+                f"The model {model.title} is {have} on this computer.",
+                f"Fetch it with: paceline models get {model_id}",
+            )
+        if not self.check(model_id):
+            raise UserError(
+                f"The file of the model {model.title} differs from the published one.",
+                f"Fetch it again with: paceline models get {model_id}",
+            )
+        return self.folder(model_id) / model.file
 
     def check(
         self,
@@ -122,8 +139,9 @@ class Library:
     ) -> bool:
         """Read the whole model file, and return whether it is the published one.
 
-        A file that is not loses its ready state, one that is gains it. ``on_bytes`` hears the
-        number of bytes read so far. Raises UserError and Cancelled.
+        The verdict is remembered until the file changes: one that is becomes ready, one that is
+        not is as good as not here. ``on_bytes`` hears the number of bytes read so far. Raises
+        UserError and Cancelled.
         """
         model = self.catalog.model(model_id)
         path = self.folder(model_id) / model.file
@@ -133,29 +151,19 @@ class Library:
                 f"Fetch it with: paceline models get {model_id}",
             )
         try:
-            right = (
-                path.stat().st_size == model.size_bytes
-                and sha256_of(path, on_bytes, cancel) == model.sha256
-            )
-            if right:
-                self.mark_ready(model)
-            else:
-                (path.parent / CARD_NAME).unlink(missing_ok=True)
+            stat = path.stat()
+            if stat.st_size != model.size_bytes:
+                return False
+            digest = sha256_of(path, on_bytes, cancel)
+            _write_card(path, stat, digest)
         except OSError as error:
             raise explain_write_error(error, path.parent) from error
-        return right
+        return digest == model.sha256
 
     def mark_ready(self, model: CatalogModel) -> None:
         """Record that the model file was verified; later starts trust its size and time."""
         path = self.folder(model.id) / model.file
-        stat = path.stat()
-        card = {
-            "file": model.file,
-            "size_bytes": stat.st_size,
-            "mtime_ns": stat.st_mtime_ns,
-            "sha256": model.sha256,
-        }
-        write_json(path.parent / CARD_NAME, card)
+        _write_card(path, path.stat(), model.sha256)
 
     def remove(self, model_id: str) -> None:
         """Delete a model, whatever was fetched of it and what was prepared from it.
@@ -207,17 +215,6 @@ class Library:
         finally:
             lock.release()
 
-    def _card_matches(self, model: CatalogModel, path: Path) -> bool:
-        card = read_json(path.parent / CARD_NAME)
-        if card is None or not path.is_file():
-            return False
-        stat = path.stat()
-        return (
-            card.get("sha256") == model.sha256
-            and card.get("size_bytes") == stat.st_size == model.size_bytes
-            and card.get("mtime_ns") == stat.st_mtime_ns
-        )
-
     def _parts_bytes(self, model: CatalogModel) -> int:
         folder = self.folder(model.id) / PARTS_NAME
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
@@ -227,6 +224,32 @@ class Library:
 def part_file_name(package: str) -> str:
     """Return the name under which the fetched wheel of a package is kept."""
     return f"{package}.whl"
+
+
+def _write_card(path: Path, stat: os.stat_result, digest: str) -> None:
+    card = {
+        "file": path.name,
+        "size_bytes": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "sha256": digest,
+    }
+    write_json(path.parent / CARD_NAME, card)
+
+
+def _known_digest(path: Path) -> str | None:
+    """Return the SHA-256 that a file was found to have, or None where it changed since."""
+    card = read_json(path.parent / CARD_NAME)
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    if card is None or (card.get("size_bytes"), card.get("mtime_ns")) != (
+        stat.st_size,
+        stat.st_mtime_ns,
+    ):
+        return None
+    digest = card.get("sha256")
+    return digest if isinstance(digest, str) else None
 
 
 def _size_of(path: Path) -> int:

@@ -34,7 +34,7 @@ def resolve_pair(
     members = [known.target]
     if known.draft is not None and draft is None:
         members.append(known.draft)
-    missing = [model_id for model_id in members if library.status(model_id).path is None]
+    missing = [model_id for model_id in members if not library.status(model_id).is_whole]
     if missing:
         titles = " and ".join(library.catalog.model(model_id).title for model_id in missing)
         raise UserError(

@@ -71,9 +71,11 @@ def test_a_file_put_there_by_hand_is_verified_and_not_fetched(
     library.folder("tiny").mkdir(parents=True)
     (library.folder("tiny") / "tiny.gguf").write_bytes(b"".join(PAYLOADS))
     shelf = Shelf(model)
-    run(model, library, shelf)
+    progress: list[DownloadProgress] = []
+    run(model, library, shelf, progress=progress)
     assert shelf.fetched == []
     assert library.status("tiny").state is ModelState.READY
+    assert (progress[-1].stage, progress[-1].done_bytes) == ("checking", model.size_bytes)
 
 
 def test_a_broken_connection_keeps_the_finished_parts_and_fetches_only_the_rest(
@@ -142,7 +144,7 @@ def test_whenever_it_is_killed_nothing_looks_ready_and_the_next_call_ends_well(
             patch.setattr(Library, "mark_ready", kill)
         with contextlib.suppress(Killed):
             download(model, library, on_progress, CancelToken(), Shelf(model))
-    assert library.status("tiny").state is ModelState.PARTIAL
+    assert library.status("tiny").path is None
     shelf = Shelf(model)
     run(model, library, shelf)
     assert library.status("tiny").state is ModelState.READY

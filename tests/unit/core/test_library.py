@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,43 @@ def test_a_model_that_is_not_here_is_absent_and_its_path_says_how_to_fetch_it(li
         library.path("tiny")
 
 
-def test_a_file_that_nobody_verified_is_not_ready(library: Library):
-    put_file(library)
+def test_a_file_that_is_too_short_is_partly_here(library: Library):
+    put_file(library, b"shorter")
     assert library.status("tiny").state is ModelState.PARTIAL
+    assert library.status("tiny").done_bytes == 0  # it is no part that a fetch could go on from
     with pytest.raises(UserError, match="only partly"):
         library.path("tiny")
+
+
+def test_a_model_that_was_copied_is_read_once_and_then_ready(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    put_file(library)
+    library.check("tiny")
+    shutil.copytree(library.models_dir, tmp_path / "copy", copy_function=shutil.copyfile)
+    copy = Library(tmp_path / "copy", catalog=library.catalog)
+    status = copy.status("tiny")
+    assert (status.state, status.path) == (ModelState.UNVERIFIED, None)
+    assert status.is_whole
+    assert status.done_bytes == status.total_bytes
+    path = copy.folder("tiny") / "tiny.gguf"
+    assert resolve_pair(copy, pair="tiny-pair") == (path, None)
+    monkeypatch.setattr("core.hub.library.sha256_of", None)
+    assert copy.status("tiny").state is ModelState.READY
+    assert copy.path("tiny") == path
+
+
+def test_a_file_of_the_right_size_that_is_not_the_model_is_read_once_and_refused(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+):
+    put_file(library, b"x" + b"".join(PAYLOADS)[1:])
+    assert library.status("tiny").state is ModelState.UNVERIFIED
+    with pytest.raises(UserError, match=r"differs from the published one.*models get tiny"):
+        library.path("tiny")
+    monkeypatch.setattr("core.hub.library.sha256_of", None)
+    assert library.status("tiny").state is ModelState.PARTIAL
+    with pytest.raises(UserError, match="paceline models get tiny"):
+        resolve_pair(library, pair="tiny-pair")
 
 
 def test_a_check_makes_the_published_file_ready(library: Library):
@@ -110,7 +143,7 @@ def test_a_model_that_another_process_works_on_is_not_removed(library: Library):
         pytest.raises(UserError, match="Another Paceline"),
     ):
         library.remove("tiny")
-    assert library.status("tiny").state is ModelState.PARTIAL
+    assert library.status("tiny").state is ModelState.UNVERIFIED
 
 
 def test_own_files_are_found_in_folders_but_catalog_models_are_not_listed_twice(tmp_path: Path):
