@@ -54,6 +54,10 @@ class Parts:
     fetch: ModelFetch
     dialogs: Dialogs | None = None
     """None opens real dialogs over the window."""
+    unkept: str = ""
+    """Why nothing is kept after closing; "" where it is."""
+    unread: bool = False
+    """Whether stored chats could not be read."""
 
 
 class Paceline(QObject):
@@ -124,6 +128,7 @@ class Paceline(QObject):
             dialogs=parts.dialogs or WindowDialogs(window),
             parent=self,
         )
+        window.conversations.set_unkept(parts.unkept, unread=parts.unread)
         self.stopped_in_time = True
         self._closed = False
         self._report = ""

@@ -21,8 +21,8 @@ from app.paths import AppPaths, app_paths, ensured
 from app.settings import SettingsStore
 from app.single_instance import SingleInstance
 from app.storage.conversations import ConversationStore
-from app.storage.db import MEMORY, Database
 from app.storage.files import write_atomic
+from app.storage.opening import open_conversations
 from core.errors import UserError
 from core.hub.library import Library
 
@@ -66,7 +66,8 @@ def _run(
             notices.append(handler.previous_fault.sentence)
     saver = SettingsStore(paths.settings)
     settings = saver.load()
-    database = _open_database(paths, notices)
+    opened = open_conversations(paths.database)
+    database = opened.database
     stack.callback(database.close)
     store = ConversationStore(database)
     store.recover_interrupted()
@@ -79,6 +80,8 @@ def _run(
             settings=settings,
             saver=saver,
             fetch=ModelFetch(),
+            unkept=opened.unkept,
+            unread=opened.unread,
         ),
         app,
     )
@@ -91,7 +94,8 @@ def _run(
     window.closing.connect(lambda: _save_layout(program, layout))
     program.start()
     window.show()
-    notices = [*saver.notices, *database.notices, *notices]
+    notices = [*saver.notices, *database.notices, opened.notice, *notices]
+    notices = [notice for notice in notices if notice]
     if notices:
         program.show_notice(" ".join(notices))
     with _ending_on_signals():
@@ -104,16 +108,6 @@ def _run(
         logging.shutdown()
         os._exit(code)
     return code
-
-
-def _open_database(paths: AppPaths, notices: list[str]) -> Database:
-    """Open the conversations; where the disk refuses, keep them in memory and say so."""
-    try:
-        ensured(paths.data)
-        return Database(paths.database)
-    except UserError as error:
-        notices.append(f"{error} Until then chats are not kept after closing.")
-        return Database(MEMORY)
 
 
 def _restore_layout(program: Paceline, path: Path) -> None:

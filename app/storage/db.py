@@ -3,7 +3,9 @@
 import contextlib
 import logging
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -40,13 +42,15 @@ class Database:
     by its owner only. What is deleted is overwritten, in the file and in the log.
 
     ``path`` ":memory:" keeps everything in memory. A damaged file is set aside and a fresh one
-    begun; ``notices`` then holds a sentence for the person. Raises UserError when the folder
-    cannot be written, and when the file is newer than the program (it is left as it is).
+    begun; ``notices`` then holds a sentence for the person. ``copy_of`` fills a database in memory
+    with what a file holds, which is only read. Raises UserError when the folder cannot be
+    written, and when the file is newer than the program (it is left as it is).
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, copy_of: Path | None = None) -> None:
         self._in_memory = str(path) == MEMORY
-        self.path = Path(path)
+        self._source = copy_of
+        self.path = copy_of or Path(path)
         self.notices: tuple[str, ...] = ()
         if not self._in_memory:
             _create_private(self.path)
@@ -117,6 +121,8 @@ class Database:
         try:
             connection.row_factory = sqlite3.Row
             connection.create_function("folded", 1, folded, deterministic=True)
+            if self._source is not None:
+                _fill(connection, self._source)
             migrations = load_migrations()
             check_readable(connection, migrations, self.path.name)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -191,6 +197,28 @@ class Database:
                 "one is begun.",
             )
         return None
+
+
+def _fill(connection: sqlite3.Connection, source: Path) -> None:
+    """Copy what ``source`` holds, its log included.
+
+    SQLite writes beside a file with a log also to read it, so that a copy elsewhere is read.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="paceline-") as folder:
+            copy = Path(folder) / source.name
+            shutil.copyfile(source, copy)
+            log = source.with_name(f"{source.name}-wal")
+            if log.exists():
+                shutil.copyfile(log, copy.with_name(log.name))
+            with contextlib.closing(sqlite3.connect(copy)) as reader:
+                reader.execute("PRAGMA journal_mode = DELETE").fetchall()
+                reader.backup(connection)
+    except OSError as error:
+        raise UserError(
+            f"{source} could not be read: {error.strerror or error}.",
+            "Make the file readable for you, then start Paceline again.",
+        ) from error
 
 
 def _code(error: sqlite3.Error) -> int:

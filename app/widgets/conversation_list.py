@@ -34,6 +34,7 @@ from app.widgets.icons import icon
 
 _SEARCH_DELAY_MS = 150
 _SELECT_DELAY_MS = 120
+_UNREAD = "The stored conversations could not be opened."
 _EMPTY = "No conversations yet.\nWrite a message to begin one."
 
 
@@ -64,6 +65,8 @@ class ConversationList(QWidget):
         self._empty = QLabel(_EMPTY)
         self._confirm = QFrame()
         self._question = QLabel()
+        self._note = QLabel()
+        self._unread = False
         self._delete = QPushButton("Delete")
         self._keep = QPushButton("Keep")
         self._search_timer = self._single_shot(_SEARCH_DELAY_MS, self._tell_search)
@@ -78,12 +81,21 @@ class ConversationList(QWidget):
         self.model.set_conversations(conversations)
         self._mark_current()
         self.view.verticalScrollBar().setValue(scrolled)
-        text = self._search.text().strip()
-        self._empty.setText(f"Nothing found for “{text}”." if text else _EMPTY)
+        self._say_nothing_here()
         self._empty.setVisible(not conversations)
         self.view.setVisible(bool(conversations))
         if self._doomed is not None and not self.model.index_of(self._doomed).isValid():
             self.cancel_delete()
+
+    def set_unkept(self, why: str, *, unread: bool) -> None:
+        """Say, as long as the window is open, that nothing is kept; "" says nothing.
+
+        ``unread`` means that an empty list does not say that there are no conversations.
+        """
+        self._note.setText(why)
+        self._note.setVisible(bool(why))
+        self._unread = unread
+        self._say_nothing_here()
 
     def set_current(self, conversation_id: int | None) -> None:
         """Mark the conversation that is shown, or none."""
@@ -180,6 +192,11 @@ class ConversationList(QWidget):
             self._select_timer.stop()
             self._tell_selected()
 
+    def _say_nothing_here(self) -> None:
+        text = self._search.text().strip()
+        nothing = _UNREAD if self._unread else _EMPTY
+        self._empty.setText(f"Nothing found for “{text}”." if text else nothing)
+
     def _tell_selected(self) -> None:
         if self._current is not None:
             self.selected.emit(self._current)
@@ -239,6 +256,9 @@ class ConversationList(QWidget):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
         self._empty.setContentsMargins(8, 24, 8, 8)
         self._question.setWordWrap(True)
+        self._note.setWordWrap(True)
+        self._note.setProperty("warning", True)
+        self._note.hide()
         self._delete.setProperty("danger", True)
         self._confirm.setAutoFillBackground(True)
         self._confirm.setBackgroundRole(QPalette.ColorRole.AlternateBase)
@@ -259,6 +279,7 @@ class ConversationList(QWidget):
         layout.addWidget(self.view, 1)
         layout.addWidget(self._empty, 1)
         layout.addWidget(self._confirm)
+        layout.addWidget(self._note)
 
 
 class _View(QListView):

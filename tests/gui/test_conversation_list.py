@@ -210,3 +210,18 @@ def test_the_new_button_and_the_tooltip_of_a_long_title(
         qtbot.mouseClick(chats._new, Qt.MouseButton.LeftButton)
     tip = chats.model.index_of(1).data(Qt.ItemDataRole.ToolTipRole)
     assert tip.startswith("Hash tables")
+
+
+def test_that_nothing_is_kept_stays_said_and_an_empty_list_does_not_deny_stored_chats(
+    chats: ConversationList,
+) -> None:
+    chats.set_unkept("Nothing is kept.", unread=True)
+    chats.set_conversations(CHATS)
+    assert chats._note.isVisible()
+    assert chats._note.text() == "Nothing is kept."
+    chats.set_conversations([])
+    assert chats._note.isVisible()
+    assert chats._empty.text() == "The stored conversations could not be opened."
+    chats.set_unkept("", unread=False)
+    assert not chats._note.isVisible()
+    assert chats._empty.text().startswith("No conversations yet")
