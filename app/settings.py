@@ -8,7 +8,13 @@ from typing import Literal
 
 from app.storage.files import set_aside, write_atomic
 from core.errors import UserError
-from core.requests import GenerateRequest, LoadRequest, SamplingParams, SpeculationParams
+from core.requests import (
+    DEFAULT_MAX_NEW_TOKENS,
+    GenerateRequest,
+    LoadRequest,
+    SamplingParams,
+    SpeculationParams,
+)
 
 THEMES = ("system", "light", "dark")
 MIN_FONT_POINTS = 6
@@ -48,7 +54,7 @@ class Settings:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     seed: int | None = None
-    max_new_tokens: int = 1024
+    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS
     stop: tuple[str, ...] = ()
     system_prompt: str = ""
     theme: str = "system"

@@ -14,6 +14,9 @@ MAX_GAMMA = 16
 MIN_TEMPERATURE = 1e-6
 """Below it a temperature is no longer a number that logits can be divided by."""
 
+DEFAULT_MAX_NEW_TOKENS = 1024
+"""The longest reply, in tokens, where nobody chose another."""
+
 AUTO_GAMMA: Final = "auto"
 """The draft length that a controller chooses round by round."""
 
@@ -185,7 +188,7 @@ class GenerateRequest:
     prompt_ids: tuple[int, ...] | None = None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     speculation: SpeculationParams = field(default_factory=SpeculationParams)
-    max_new_tokens: int = 256
+    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

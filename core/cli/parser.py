@@ -8,6 +8,7 @@ from core.cli.bench_arguments import DESCRIPTION as _BENCH
 from core.cli.bench_arguments import add_bench_arguments
 from core.requests import (
     AUTO_GAMMA,
+    DEFAULT_MAX_NEW_TOKENS,
     MAX_GAMMA,
     Device,
     DrafterKind,
@@ -21,7 +22,6 @@ DEFAULT_PAIR = "smollm2-135m"
 DEFAULT_GAMMA: Final = AUTO_GAMMA
 DEFAULT_TEMPERATURE = 0.7
 DEFAULT_TOP_P = 0.95
-DEFAULT_MAX_NEW_TOKENS = 512
 
 _EXIT_CODES = """\
 exit codes:
@@ -39,8 +39,9 @@ examples:
   paceline doctor
 
 files and environment:
-  Models, prepared copies and logs are kept in one data folder; `paceline doctor` names it.
-  PACELINE_HOME puts it elsewhere, NO_COLOR switches colours off, PACELINE_DEBUG=1 shows more.
+  Models and prepared copies are in the data folder that `paceline doctor` names, and logs where
+  the system keeps them (on Linux ~/.local/state/paceline/log). PACELINE_HOME puts all of it into
+  one folder, NO_COLOR switches colours off, PACELINE_DEBUG=1 shows more.
 
 {_EXIT_CODES}"""
 

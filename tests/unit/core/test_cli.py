@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
+from core.cli.crash import log_dir
+from core.cli.parser import build_parser
 from core.errors import BugError, UserError
 from core.hub.library import data_root
+from core.requests import DEFAULT_MAX_NEW_TOKENS, GenerateRequest
 from tests.helpers.cli import CommandLine, Stream, make_model_file
 from tests.helpers.fake_engine import FakeEngine
 
@@ -53,6 +56,23 @@ def test_every_help_shows_examples(
 ) -> None:
     assert main(argv) == 0
     assert "examples:" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the help names the folder on Linux")
+def test_the_help_names_the_folder_of_the_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("PACELINE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(("--help",)) == 0
+    assert f"~/{log_dir().relative_to(tmp_path)})" in capsys.readouterr().out
+
+
+def test_a_reply_may_be_as_long_from_the_command_line_as_from_the_window() -> None:
+    asked = build_parser().parse_args(("ask", "Hi")).max_new_tokens
+    assert asked == DEFAULT_MAX_NEW_TOKENS == 1024
+    assert GenerateRequest(messages=(("user", "Hi"),)).max_new_tokens == asked
 
 
 @pytest.mark.parametrize(
