@@ -20,7 +20,7 @@ class OpenFence:
 
     def closes(self, line: str) -> bool:
         """Say whether ``line`` is the end of the code."""
-        marks = line.strip()
+        marks = line.rstrip(" \t\r").lstrip(" ")
         return (
             len(marks) >= len(self.marks)
             and set(marks) == {self.marks[0]}
@@ -29,14 +29,18 @@ class OpenFence:
 
     def may_close(self, line: str) -> bool:
         """Say whether ``line``, not yet complete, may become the end of the code."""
-        marks = line.strip()
+        marks = line.strip(" ")
         return bool(marks) and set(marks) == {self.marks[0]} and len(marks) <= len(self.marks)
 
     def paras(self, lines: list[str], start: int) -> tuple[list[Para], list[bool]]:
         """Return the paragraphs of ``lines`` from ``start`` and which lines start afresh."""
         paras: list[Para] = []
         fresh: list[bool] = []
-        coloured = highlighted_lines("\n".join(lines), self.language) if lines else ()
+        coloured = (
+            highlighted_lines("\n".join(lines).replace("\0", "\ufffd"), self.language)
+            if lines
+            else ()
+        )
         for line, (pieces, is_fresh) in zip(lines, coloured, strict=True):
             end = start + len(line) + 1
             paras.append(

@@ -72,7 +72,7 @@ class _Builder:
             token = tokens[index]
             if token.map:
                 line = self._line(token.map[0])
-                self._walker.move_to(line)
+                self._walker.enter(line, self._line(token.map[1]))
                 if token.level == 0 and token.nesting >= 0:
                     self._blocks.append((len(self._paras), line))
                     self._fence = None
@@ -100,7 +100,8 @@ class _Builder:
             self._open_item(token)
         elif kind == "list_item_close":
             if self._marker is not None:
-                self._add(ParaKind.TEXT, token, [])
+                first = self._items[-1][0]
+                self._add(ParaKind.TEXT, token, [], lines=(first, first + 1))
             self._items.pop()
         elif kind == "blockquote_open":
             self._quote += 1
@@ -119,20 +120,18 @@ class _Builder:
 
     def _open_item(self, token: Token) -> None:
         ordered, markup = self._lists[-1]
-        line = self._line(token.map[0]) if token.map else self._walker.pos
+        mark = f"{token.info}{markup}" if ordered else markup
+        source = self._walker.take(mark)[0].source
         if ordered:
-            runs = self._walker.take(f"{token.info}{markup}")
-            self._marker = runs[0] if runs else None
+            self._marker = Run(mark, source)
         else:
             depth = sum(1 for is_ordered, _ in self._lists if not is_ordered)
-            runs = self._walker.take(markup)
-            shown = BULLETS[(depth - 1) % len(BULLETS)]
-            self._marker = Run(shown, runs[0].source, single=True)
-        self._items.append((line, self._walker.pos))
+            self._marker = Run(BULLETS[(depth - 1) % len(BULLETS)], source, single=True)
+        self._items.append((token.map[0] if token.map else 0, self._walker.pos))
 
     def _context(self) -> str:
         items = self._items[:-1] if self._marker is not None else self._items
-        lines = {line: self._text[line:end] + " x\n" for line, end in items}
+        lines = {line: self._text[self._line(line) : end] + " x\n" for line, end in items}
         return "".join(lines.values()) + ("\n" if lines and self._marker is None else "")
 
     def _add(
@@ -151,6 +150,8 @@ class _Builder:
     ) -> None:
         span = lines or (tuple(token.map) if token.map else (0, 0))
         start, end = self._line(span[0]), self._line(span[1])
+        if self._marker is not None:  # it may stand alone on a line before
+            start = min(start, self._line(self._items[-1][0]))
         self._contexts.append(self._context())
         para = Para(
             kind=kind,
@@ -186,7 +187,8 @@ class _Builder:
         group = self._base + self._line(first)
         language = token.info.split()[0] if token.info.split() else ""
         top = first + 1 if fenced else first
-        header = self._walker.take(language, Style.MUTED) if language else []
+        self._walker.enter(self._line(first), self._line(top))
+        header = self._walker.take(language, Style.MUTED)
         header = header or [Run(UNNAMED_CODE, group, Style.MUTED, single=True)]
         self._add(
             ParaKind.CODE_HEADER, token, header, lines=(first, top), language=language, group=group
@@ -211,17 +213,19 @@ class _Builder:
         start, end = self._line(number), self._line(number + 1)
         source = self._text[start:end].rstrip("\r\n")
         shown = "".join(text for text, _ in pieces)
-        if not source.endswith(shown):
-            self._walker.move_to(start)
-            return [
-                run
-                for text, syntax in pieces
-                for run in self._walker.take(text, Style.CODE, syntax=syntax)
-            ]
-        position = start + len(source) - len(shown)
-        runs = code_runs(pieces, self._base + position)
-        self._walker.move_to(end)
-        return runs
+        self._walker.enter(end, end)
+        position = self._base + start + len(source) - len(shown)
+        if source.endswith(shown):
+            return code_runs(pieces, position)
+        # Part of a tab belongs to the block around, the rest is spaces that all lean on it.
+        indent = len(shown) - len(shown.lstrip(" "))
+        tab = max(position + indent - 1, self._base + start)
+        return [
+            Run(run.text, tab, run.style, syntax=run.syntax, single=True)
+            if run.source < position + indent
+            else run
+            for run in code_runs(_split_at(pieces, indent), position)
+        ]
 
     def _table(self, tokens: list[Token], index: int) -> int:
         opening = tokens[index]
@@ -233,7 +237,7 @@ class _Builder:
             if token.type == "tr_open":
                 row = []
                 if token.map:
-                    self._walker.move_to(self._line(token.map[0]))
+                    self._walker.enter(self._line(token.map[0]), self._line(token.map[1]))
             elif token.type == "tr_close":
                 rows.append(tuple(row))
             elif token.type in ("th_open", "td_open"):
@@ -247,6 +251,17 @@ class _Builder:
             index += 1
         self._add(ParaKind.TABLE, opening, [], rows=tuple(rows), aligns=tuple(aligns))
         return index + 1
+
+
+def _split_at(pieces: list[tuple[str, str]], index: int) -> list[tuple[str, str]]:
+    """Return ``pieces`` with a border before character ``index``."""
+    result = []
+    for text, syntax in pieces:
+        result += [
+            (part, syntax) for part in (text[: max(index, 0)], text[max(index, 0) :]) if part
+        ]
+        index -= len(text)
+    return result
 
 
 def code_runs(pieces: list[tuple[str, str]], source: int) -> list[Run]:

@@ -228,7 +228,7 @@ class StreamRenderer:
         code = lines if closing is None else lines[:closing]
         if closing is None and not final and fence.may_close(lines[-1]):
             code = lines[:-1]
-        if code and not code[-1] and closing is None:
+        if code and not code[-1].strip(" \t") and closing is None:
             code = code[:-1]
         paras, fresh = fence.paras(code, self._base)
         if closing is not None and (not last_line_open or final):

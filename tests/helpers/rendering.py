@@ -6,6 +6,7 @@ from PySide6.QtGui import QTextDocument
 
 from app.records import TokenSpan
 from app.rendering.model import Para
+from app.rendering.stream import StreamRenderer
 from app.rendering.tokens import TokenInfo, TokenMap
 from core.events import Token
 
@@ -51,6 +52,36 @@ def shown_tokens(paras: Sequence[Para], tokens: TokenMap) -> dict[int, str]:
                 if token is not None:
                     shown[token] = tokens.token(token).origin
     return shown
+
+
+def flat(paras: list[Para]) -> list[tuple[object, ...]]:
+    """Return what is shown, paragraphs that were frozen in parts joined."""
+    result: list[tuple[object, ...]] = []
+    for para in paras:
+        chars = tuple(
+            (char, run.source_of(i), run.style, run.href, run.syntax)
+            for run in para.runs
+            for i, char in enumerate(run.text)
+        )
+        if para.continues:
+            result[-1] = result[-1] + chars
+        else:
+            marker = para.marker.text if para.marker else ""
+            shape = (para.kind, para.level, para.quote, para.indent, marker, para.rows)
+            result.append(shape + chars)
+    return result
+
+
+def streamed(text: str, steps: list[int]) -> list[Para]:
+    """Return what a text that arrives in pieces of ``steps`` characters ends as."""
+    renderer = StreamRenderer(clock=lambda: 0.0)
+    position, number = 0, 0
+    while position < len(text):
+        position = min(len(text), position + steps[number % len(steps)])
+        number += 1
+        renderer.update(text, position)
+    renderer.update(text, len(text), final=True)
+    return renderer.frozen
 
 
 def painted(document: QTextDocument) -> list[tuple[str, str, str]]:

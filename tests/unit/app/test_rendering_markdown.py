@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from app.rendering.markdown import make_parser, parse
 from app.rendering.model import Para, ParaKind, Style
 from app.rendering.stream import render
+from tests.helpers.rendering import flat, streamed
 
 PARSER = make_parser()
 
@@ -61,6 +62,27 @@ def test_a_text_after_a_link_is_not_looked_for_in_its_address() -> None:
     (para,) = paras_of(source)
     assert para.runs[-1].text == " b"
     assert para.runs[-1].source == len(source) - 2
+
+
+def test_a_code_span_over_a_line_end_leaves_the_rest_in_its_place() -> None:
+    source = "Use `ls\n-l` here, or `ls -l`.\n\n1. one two\n2. three\n"
+    first, second, third = paras_of(source)
+    assert first.text == "Use ls -l here, or ls -l."
+    sources = [run.source_of(i) for run in first.runs for i in range(len(run.text))]
+    assert [source[at] for at in sources] == list("Use ls\n-l here, or ls -l.")
+    assert [para.marker and para.marker.text for para in (second, third)] == ["1.", "2."]
+    for para in (second, third):
+        for run in para.all_runs():
+            assert source[run.source : run.source + len(run.text)] == run.text
+
+
+def test_code_behind_a_tab_points_at_its_source() -> None:
+    source = "- a\n\n\t\tx = 1\n\n      \ty = 2\n\nend\n"
+    for para in paras_of(source):
+        for run in para.runs:
+            for index, char in enumerate(run.text):
+                if para.kind is ParaKind.CODE and not char.isspace():
+                    assert source[run.source_of(index)] == char
 
 
 def test_code_keeps_its_text_and_gets_colours() -> None:
@@ -120,4 +142,77 @@ def test_any_text_is_rendered_in_order_and_inside_its_source(text: str) -> None:
             for index in range(len(run.text)):
                 source = run.source_of(index)
                 assert last <= source < max(len(text), 1)
+                assert para.start <= source < max(para.end, para.start + 1)
                 last = source
+
+
+PIECES = st.sampled_from(
+    [
+        *("a", "b c", "ls", " ", "  ", "\n", "\n\n", "\n", "\t", "-l", "x|y", "1", "."),
+        *(
+            "`",
+            "`ls\n-l`",
+            "``a ` b``",
+            "`a  b`",
+            "` a\n`",
+            "$",
+            "$x y$",
+            "$$a\nb c$$",
+            "\\(a\n b\\)",
+        ),
+        *("*", "**", "~~", "\\*", "&amp;", "&#0;", "\x00", "\ufffd", "[a](b c)", "[a\nb](c 'd e')"),
+        *(
+            "![a\nb](c)",
+            "![](c)",
+            "<http://a.example>",
+            "\n- ",
+            "\n1. ",
+            "\n10) a b\n",
+            "\n  - ",
+            "\n> ",
+        ),
+        *(
+            "\n>> ",
+            "\n```py\n",
+            "\n~~~\n",
+            "\n    ",
+            "\n\t\tx y",
+            "\n# ",
+            "\n---\n",
+            "\n|a|b|\n|-|-|\n",
+        ),
+        *(
+            "\n|`a \\| b`|c|",
+            "\u2028",
+            "\u2029",
+            "\x85",
+            "\v",
+            "\xa0",
+            "👍",
+            "\\\n",
+            "  \n",
+        ),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(PIECES | st.just("\n[z]: b\n"), max_size=25).map("".join))
+def test_markup_over_line_ends_is_rendered_in_order_and_inside_its_block(text: str) -> None:
+    last = 0
+    for para in render(text, 0, len(text)):
+        # Indented code has no line that says so: its head stands at its first character.
+        end = para.end + (para.kind is ParaKind.CODE_HEADER)
+        for run in para.all_runs():
+            for index, char in enumerate(run.text):
+                source = run.source_of(index)
+                assert last <= source
+                assert para.start <= source < end
+                assert run.single or char in (text[source], " ", "\ufffd") or text[source].isspace()
+                last = source
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=25).map("".join), st.lists(st.integers(1, 9), min_size=1))
+def test_markup_over_line_ends_streams_to_what_it_is_at_once(text: str, steps: list[int]) -> None:
+    assert flat(streamed(text, steps)) == flat(render(text, 0, len(text)))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.rendering.model import Para, Run
 from app.rendering.stream import SOFT_LIMIT, StreamRenderer, render
+from tests.helpers.rendering import flat, streamed
 
 SAMPLE = """# Head *x*
 
@@ -55,39 +56,10 @@ last
 """
 
 
-def flat(paras: list[Para]) -> list[tuple[object, ...]]:
-    """Return what is shown, paragraphs that were frozen in parts joined."""
-    result: list[tuple[object, ...]] = []
-    for para in paras:
-        chars = tuple(
-            (char, run.source_of(i), run.style, run.href, run.syntax)
-            for run in para.runs
-            for i, char in enumerate(run.text)
-        )
-        if para.continues:
-            result[-1] = result[-1] + chars
-        else:
-            marker = para.marker.text if para.marker else ""
-            shape = (para.kind, para.level, para.quote, para.indent, marker, para.rows)
-            result.append(shape + chars)
-    return result
-
-
-def streamed(text: str, steps: list[int]) -> StreamRenderer:
-    renderer = StreamRenderer(clock=lambda: 0.0)
-    position, number = 0, 0
-    while position < len(text):
-        position = min(len(text), position + steps[number % len(steps)])
-        number += 1
-        renderer.update(text, position)
-    renderer.update(text, len(text), final=True)
-    return renderer
-
-
 @pytest.mark.parametrize("seed", range(25))
 def test_a_streamed_text_ends_as_one_rendered_at_once(seed: int) -> None:
     steps = [random.Random(seed).randint(1, 12) for _ in range(50)]
-    assert flat(streamed(SAMPLE, steps).frozen) == flat(render(SAMPLE, 0, len(SAMPLE)))
+    assert flat(streamed(SAMPLE, steps)) == flat(render(SAMPLE, 0, len(SAMPLE)))
 
 
 @settings(max_examples=150, deadline=None)
@@ -96,7 +68,7 @@ def test_a_streamed_text_ends_as_one_rendered_at_once(seed: int) -> None:
     st.lists(st.integers(1, 9), min_size=1, max_size=8),
 )
 def test_any_streamed_text_ends_as_one_rendered_at_once(text: str, steps: list[int]) -> None:
-    assert flat(streamed(text, steps).frozen) == flat(render(text, 0, len(text)))
+    assert flat(streamed(text, steps)) == flat(render(text, 0, len(text)))
 
 
 def test_what_is_frozen_never_changes() -> None:
@@ -129,7 +101,7 @@ def test_a_long_open_block_is_rendered_in_bounded_parts(text: str) -> None:
 
 def test_a_long_list_keeps_its_numbers_and_depth() -> None:
     text = "".join(f"{n}. item {n}\n{' ' * len(f'{n}. ')}- inner {n}\n" for n in range(1, 200))
-    paras = streamed(text, [37]).frozen
+    paras = streamed(text, [37])
     markers = [para.marker.text for para in paras if para.marker and para.indent == 1]
     assert markers == [f"{n}." for n in range(1, 200)]
     assert sum(para.indent == 2 for para in paras) == 199
@@ -138,7 +110,7 @@ def test_a_long_list_keeps_its_numbers_and_depth() -> None:
 def test_a_long_table_goes_on_with_the_same_rows() -> None:
     rows = "".join(f"| name {n} | `{n}` | a note on it |\n" for n in range(400))
     text = f"| a | b | c |\n|---|--:|---|\n{rows}\nafter\n"
-    paras = streamed(text, [29]).frozen
+    paras = streamed(text, [29])
     assert paras[-1].text == "after"
     tables = paras[:-1]
     assert len(tables) > 2
@@ -155,7 +127,7 @@ def test_a_long_table_goes_on_with_the_same_rows() -> None:
 )
 def test_a_long_table_shows_every_row_once_whatever_its_cells_hold(char: str) -> None:
     text = "|a|b|\n|-|-|\n" + f"|1{char}x|2|\n" * 600
-    assert rows_of(streamed(text, [100]).frozen) == rows_of(render(text, 0, len(text)))
+    assert rows_of(streamed(text, [100])) == rows_of(render(text, 0, len(text)))
 
 
 def rows_of(paras: list[Para]) -> list[tuple[tuple[Run, ...], ...]]:
@@ -164,7 +136,7 @@ def rows_of(paras: list[Para]) -> list[tuple[tuple[Run, ...], ...]]:
 
 def test_a_long_paragraph_loses_nothing() -> None:
     text = " ".join(f"word{n} **b{n}** and" for n in range(1000))
-    shown = "".join(para.text for para in streamed(text, [31]).frozen)
+    shown = "".join(para.text for para in streamed(text, [31]))
     assert shown == text.replace("**", "")
 
 
