@@ -34,13 +34,13 @@ def open_conversations(path: Path) -> Opened:
         ensured(path.parent)
         return Opened(database=Database(path))
     except UserError as error:
-        logger.warning("chats cannot be saved: %s", error)
+        logger.info("chats cannot be saved: %s", error)
         notice = f"{error} Until then chats are not kept after closing."
     if not path.exists():
         return Opened(database=Database(MEMORY), notice=notice, unkept=_UNKEPT)
     try:
         return Opened(database=Database(MEMORY, copy_of=path), notice=notice, unkept=_UNKEPT)
     except UserError as error:
-        logger.warning("stored chats cannot be read: %s", error)
+        logger.info("stored chats cannot be read: %s", error)
         unkept = f"The stored chats could not be opened. {_UNKEPT}"
         return Opened(database=Database(MEMORY), notice=notice, unkept=unkept, unread=True)

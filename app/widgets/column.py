@@ -8,12 +8,11 @@ from PySide6.QtWidgets import QWidget
 from app.rendering.look import Look
 from app.widgets.empty_state import EmptyState
 from app.widgets.error_box import ErrorBox
+from app.widgets.margins import MARGIN, TEXT_WIDTH
 from app.widgets.message import MessageWidget
 from app.widgets.prefill_line import PrefillLine
 
-TEXT_WIDTH = 760
 _EMPTY_WIDTH = 620
-_MARGIN = 24
 _TOP = 20
 _BOTTOM = 24
 _GAP = 20
@@ -109,7 +108,7 @@ class Column(QWidget):
 
         Returns the height of the whole.
         """
-        self._text_width = max(min(TEXT_WIDTH, width - 2 * _MARGIN), 120)
+        self._text_width = max(min(TEXT_WIDTH, width - 2 * MARGIN), 120)
         left = (width - self._text_width) // 2
         end = self._stack()
         if top is None:
@@ -158,8 +157,8 @@ class Column(QWidget):
         self._empty.setVisible(not self._items)
         if self._items:
             return height
-        wide = min(width - 2 * _MARGIN, _EMPTY_WIDTH)
-        tall = self._empty.lay_out(wide)
+        wide = min(width - 2 * MARGIN, _EMPTY_WIDTH)
+        tall = self._empty.lay_out(wide, height - 2 * _TOP)
         top = max((height - tall) // 2, _TOP)
         self._empty.setGeometry((width - wide) // 2, top, wide, tall)
         if not self._error.isHidden():

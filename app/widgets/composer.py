@@ -23,11 +23,10 @@ from app.theme import LIGHT, Theme
 from app.widgets.colours import colour_text
 from app.widgets.fonts import derived
 from app.widgets.icons import icon
+from app.widgets.margins import MARGIN, side_margin
 from app.widgets.message_edit import MessageEdit
 
 _NEARLY = 0.85
-_TEXT_WIDTH = 760
-_MARGIN = 24
 
 
 class Composer(QWidget):
@@ -66,7 +65,7 @@ class Composer(QWidget):
         under.addWidget(self._hint, 1)
         under.addWidget(self._count)
         self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(_MARGIN, 6, _MARGIN, 8)
+        self._column.setContentsMargins(MARGIN, 6, MARGIN, 8)
         self._column.setSpacing(4)
         self._column.addWidget(self._box)
         self._column.addLayout(under)
@@ -218,7 +217,7 @@ class Composer(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stay as wide as the text of the chat."""
         super().resizeEvent(event)
-        side = max((event.size().width() - _TEXT_WIDTH) // 2, _MARGIN)
+        side = side_margin(event.size().width())
         self._column.setContentsMargins(side, 6, side, 8)
 
     def minimumSizeHint(self) -> QSize:

@@ -35,6 +35,7 @@ PROMPTS = (
     ),
 )
 """(title, what to expect, prompt)"""
+_TWO_COLUMNS = 460
 
 
 class EmptyState(QWidget):
@@ -107,12 +108,22 @@ class EmptyState(QWidget):
                 colour_text(label, theme.text)
             hint.setFont(derived(font, 0.92))
             colour_text(hint, theme.muted)
-            layout = button.layout()
-            if layout is not None:
-                button.setMinimumHeight(layout.sizeHint().height())
 
-    def lay_out(self, width: int) -> int:
-        """Choose one or two columns for ``width`` and return the height it takes."""
-        self._arrange(2 if width >= 460 else 1)
+    def lay_out(self, width: int, room: int) -> int:
+        """Choose what fits into ``width`` and ``room`` in pixels and return the height it takes.
+
+        One or two columns; where that is too high, two without the hints.
+        """
+        height = self._height(width, 2 if width >= _TWO_COLUMNS else 1, hints=True)
+        return height if height <= room else self._height(width, 2, hints=False)
+
+    def _height(self, width: int, columns: int, *, hints: bool) -> int:
+        self._arrange(columns)
+        for button, hint in zip(self._buttons, self._hints, strict=True):
+            hint.setVisible(hints)
+            inside = button.layout()
+            if inside is not None:
+                inside.activate()
+                button.setMinimumHeight(inside.sizeHint().height())
         layout = self.layout()
         return layout.heightForWidth(width) if layout is not None else 0

@@ -28,7 +28,7 @@ from app.widgets.transcript import TranscriptView
 
 logger = logging.getLogger(__name__)
 
-MINIMUM = QSize(760, 520)
+MINIMUM = QSize(800, 560)
 DEFAULT = QSize(1320, 860)
 _LEFT_WIDTH = 230
 _RIGHT_WIDTH = 340

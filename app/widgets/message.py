@@ -201,9 +201,9 @@ class MessageWidget(QWidget):
             self._error.setGeometry(0, y + 4, width, box)
             y += box + 8
         if not self._user:
-            size = self._footer.sizeHint()
-            self._footer.setGeometry(0, y, width, size.height())
-            y += size.height()
+            footer = self._footer.lay_out(width)
+            self._footer.setGeometry(0, y, width, footer)
+            y += footer
         return y
 
     def paintEvent(self, event: QPaintEvent) -> None:

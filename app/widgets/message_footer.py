@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.records import Message, MessageState
 from app.theme import Theme
 from app.widgets.colours import colour_text
-from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
 from app.widgets.formats import duration, percent, ratio, rule_words, short, speed
 from app.widgets.quiet_button import QuietButton
 from core.requests import AUTO_GAMMA, Rule
 
+_FIXED = "\u00a0"
 _ENDINGS = {
     MessageState.STOPPED: "Stopped",
     MessageState.INTERRUPTED: "Interrupted when the program ended",
@@ -84,7 +84,9 @@ class MessageFooter(QWidget):
         super().__init__(parent)
         self._base = parent
         self._several = False
-        self._numbers = ElidedLabel("", self)
+        self._numbers = QLabel(self)
+        self._numbers.setTextFormat(Qt.TextFormat.PlainText)
+        self._numbers.setWordWrap(True)
         self._back = QuietButton("chevron-left", "Previous version", self)
         self._version = QLabel(self)
         self._forth = QuietButton("chevron-right", "Next version", self)
@@ -95,7 +97,7 @@ class MessageFooter(QWidget):
         row.setSpacing(2)
         row.addWidget(self._numbers, 1)
         for widget in (self._back, self._version, self._forth, self._copy, self._again):
-            row.addWidget(widget)
+            row.addWidget(widget, 0, Qt.AlignmentFlag.AlignTop)
         self._back.clicked.connect(lambda: self.versionClicked.emit(-1))
         self._forth.clicked.connect(lambda: self.versionClicked.emit(1))
         self._copy.clicked.connect(self.copyClicked)
@@ -105,10 +107,13 @@ class MessageFooter(QWidget):
         """Take the numbers, the ending and the versions of ``message``."""
         ending = _ENDINGS.get(MessageState(message.state), "")
         ending = ending or _REASONS.get(str(message.metrics.get("reason")), "")
-        # What shaped the reply before its numbers, which a narrow window cuts.
         numbers = numbers_line(message.metrics)
         parts = (ending, lossy_words(message), numbers, gamma_words(message))
-        self._numbers.setText(" · ".join(part for part in parts if part))
+        # A line may end between two numbers, not between a number and its unit.
+        words = " · ".join(part for part in parts if part)
+        self._numbers.setText(
+            words.replace(" ", _FIXED).replace(f"{_FIXED}·{_FIXED}", f"{_FIXED}· ")
+        )
         several = self._several = message.versions > 1
         for widget in (self._back, self._version, self._forth):
             widget.setVisible(several)
@@ -128,7 +133,13 @@ class MessageFooter(QWidget):
     @property
     def words(self) -> str:
         """What the line says."""
-        return self._numbers.text()
+        return self._numbers.text().replace(_FIXED, " ")
+
+    def lay_out(self, width: int) -> int:
+        """Return the height that it takes for ``width``."""
+        layout = self.layout()
+        wanted = layout.totalHeightForWidth(width) if layout is not None else 0
+        return max(wanted, self.sizeHint().height() if not self._numbers.text() else 0)
 
     def set_theme(self, theme: Theme) -> None:
         """Change colours and follow the parent's font."""

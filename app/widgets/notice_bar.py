@@ -3,9 +3,22 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QWidget,
+)
 
 from app.theme import LIGHT, Theme
+from app.widgets.margins import MARGIN, side_margin
+
+_READABLE = 320
+"""Where the text would have less room in pixels beside the buttons, they go under it."""
 
 
 class NoticeBar(QWidget):
@@ -31,14 +44,17 @@ class NoticeBar(QWidget):
         self._progress.setTextVisible(False)
         self._progress.hide()
         self._buttons: list[QPushButton] = []
-        self._row = QHBoxLayout(self._box)
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._box)
         self._row.setContentsMargins(12, 8, 8, 8)
-        air = QHBoxLayout(self)
-        air.setContentsMargins(24, 8, 24, 4)
-        air.addWidget(self._box)
         self._row.setSpacing(8)
+        self._answers = QHBoxLayout()
+        self._answers.setSpacing(8)
+        self._answers.addWidget(self._progress)
         self._row.addWidget(self._label, 1)
-        self._row.addWidget(self._progress)
+        self._row.addLayout(self._answers)
+        self._air = QHBoxLayout(self)
+        self._air.setContentsMargins(MARGIN, 8, MARGIN, 4)
+        self._air.addWidget(self._box)
         self.hide()
 
     def show_notice(
@@ -57,7 +73,7 @@ class NoticeBar(QWidget):
         self._error = error
         self._progress.hide()
         for button in self._buttons:
-            self._row.removeWidget(button)
+            self._answers.removeWidget(button)
             button.hide()
             button.deleteLater()
         self._buttons = [
@@ -65,6 +81,7 @@ class NoticeBar(QWidget):
             for number, (key, label) in enumerate(actions)
         ]
         self.set_theme(self._theme)
+        self._arrange()
         self.show()
 
     def set_text(self, text: str) -> None:
@@ -77,6 +94,7 @@ class NoticeBar(QWidget):
         if fraction is not None:
             self._progress.setValue(round(1000 * fraction))
         self._progress.show()
+        self._arrange()
 
     def dismiss(self) -> None:
         """Hide the bar."""
@@ -103,10 +121,25 @@ class NoticeBar(QWidget):
             f" border-left: 3px solid {edge}; border-radius: 6px; }}"
         )
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep to the column of the chat, and put the buttons where they leave room to read."""
+        super().resizeEvent(event)
+        side = side_margin(event.size().width())
+        self._air.setContentsMargins(side, 8, side, 4)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        beside = self.width() - 2 * side_margin(self.width()) - self._answers.sizeHint().width()
+        narrow = beside < _READABLE and self._answers.sizeHint().width() > 0
+        direction = QBoxLayout.Direction
+        self._row.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
+        alignment = Qt.AlignmentFlag.AlignRight if narrow else Qt.AlignmentFlag.AlignVCenter
+        self._row.setAlignment(self._answers, alignment)
+
     def _button(self, key: str, label: str, *, primary: bool) -> QPushButton:
         button = QPushButton(label, self._box)
         button.setProperty("primary", primary)
         button.setObjectName(key)
         button.clicked.connect(lambda: self.actionChosen.emit(key))
-        self._row.addWidget(button)
+        self._answers.addWidget(button)
         return button

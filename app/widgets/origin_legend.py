@@ -1,11 +1,12 @@
 """What the colours of the tokens mean; it is also their switch."""
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QTextCharFormat
-from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCharFormat
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from app.theme import LIGHT, Theme
 from app.widgets.fonts import derived
+from app.widgets.margins import MARGIN, side_margin
 
 _ENTRIES = (
     ("accepted", "accepted", "Drafted, and the target agreed"),
@@ -14,6 +15,7 @@ _ENTRIES = (
     ("plain", "plain", "Decoded without a draft"),
 )
 _PAD = 5
+_GAP = 12
 _LINES = {
     QTextCharFormat.UnderlineStyle.SingleUnderline: Qt.PenStyle.SolidLine,
     QTextCharFormat.UnderlineStyle.DashUnderline: Qt.PenStyle.DashLine,
@@ -63,7 +65,10 @@ class _Swatch(QWidget):
 
 
 class OriginLegend(QFrame):
-    """The four origins as they are painted in the chat, and a check box that switches them."""
+    """The four origins as they are painted in the chat, and a check box that switches them.
+
+    Where they do not fit beside each other, the origins go under the check box.
+    """
 
     toggled = Signal(bool)
 
@@ -75,14 +80,16 @@ class OriginLegend(QFrame):
         self._switch.setFont(derived(self.font(), 0.92))
         self._switch.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._swatches = [_Swatch(*entry) for entry in _ENTRIES]
-        row = QHBoxLayout(self)
-        row.setContentsMargins(24, 6, 24, 0)
-        row.setSpacing(6)
-        row.addWidget(self._switch)
-        row.addSpacing(6)
+        self._rows = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._rows.setContentsMargins(MARGIN, 6, MARGIN, 0)
+        self._rows.setSpacing(_GAP)
+        self._origins = QHBoxLayout()
+        self._origins.setSpacing(6)
         for swatch in self._swatches:
-            row.addWidget(swatch)
-        row.addStretch(1)
+            self._origins.addWidget(swatch)
+        self._origins.addStretch(1)
+        self._rows.addWidget(self._switch)
+        self._rows.addLayout(self._origins, 1)
         self._switch.toggled.connect(self._toggled)
 
     def set_on(self, on: bool) -> None:
@@ -97,6 +104,23 @@ class OriginLegend(QFrame):
         """Take on the colours of ``theme``."""
         self._theme = theme
         self._paint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep to the column of the chat, in one line or two."""
+        super().resizeEvent(event)
+        width = event.size().width()
+        side = side_margin(width)
+        together = self._switch.sizeHint().width() + _GAP + self._origins.sizeHint().width()
+        narrow = together > width - 2 * side
+        direction = QBoxLayout.Direction
+        self._rows.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
+        self._rows.setSpacing(2 if narrow else _GAP)
+        self._rows.setContentsMargins(side, 6, side, 0)
+
+    def minimumSizeHint(self) -> QSize:
+        """Two lines fit where one does not."""
+        widest = max(self._switch.sizeHint().width(), self._origins.sizeHint().width())
+        return QSize(widest + 2 * MARGIN, super().minimumSizeHint().height())
 
     def _toggled(self, on: bool) -> None:
         self._paint()

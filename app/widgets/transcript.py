@@ -247,7 +247,8 @@ class TranscriptView(QScrollArea):
                 self._column.resize(self.viewport().width(), height)
                 maximum = max(height - size.height(), 0)
                 if self._following:
-                    bar.setValue(maximum)
+                    welcoming = not self._messages and self.error_box.isHidden()
+                    bar.setValue(0 if welcoming else maximum)
                 else:
                     target = min(self._column.resolve(anchor), maximum)
                     bar.setValue(target)
