@@ -104,6 +104,48 @@ def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path, monkeypa
         steps.set_up(_checkout(tmp_path), dev=False, model=False)
 
 
+def _install_with(file: str | None, free: int, card: bool, tmp_path: Path, monkeypatch) -> str:
+    """What is shown when pip would take this file of torch and so many bytes are free."""
+    monkeypatch.setattr(steps.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    monkeypatch.setattr(steps.pip, "install", lambda *arguments, **options: None)
+    monkeypatch.setattr(steps.pip, "chosen_file", lambda *arguments, **options: file)
+    stream = io.StringIO()
+    console = Console(stream, steps=1)
+    steps._install_packages(_checkout(tmp_path), [], console, wants_cuda=card)
+    return stream.getvalue()
+
+
+CUDA_WHEEL = "torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl"
+CPU_WHEEL = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+
+
+@pytest.mark.parametrize(("card", "advice"), [(False, "PIP_EXTRA_INDEX_URL"), (True, "Free some")])
+def test_a_disk_too_full_for_cuda_is_said_before_it_is_fetched(
+    card: bool, advice: str, tmp_path: Path, monkeypatch
+) -> None:
+    with pytest.raises(SetupError, match=r"Only 6\.0 GB .* about 10 GB, as torch brings") as raised:
+        _install_with(CUDA_WHEEL, 6_000_000_000, card, tmp_path, monkeypatch)
+    assert advice in str(raised.value)
+    assert ("PIP_EXTRA_INDEX_URL" in str(raised.value)) != card
+
+
+@pytest.mark.parametrize(
+    ("file", "free", "card", "remarks"),
+    [
+        (CUDA_WHEEL, 20_000_000_000, False, True),
+        (CUDA_WHEEL, 20_000_000_000, True, False),
+        (CPU_WHEEL, 4_000_000_000, False, False),
+        (CPU_WHEEL, 4_000_000_000, True, False),
+        (None, 4_000_000_000, False, False),
+    ],
+)
+def test_cuda_for_no_card_is_remarked_on_before_it_is_fetched(
+    file: str | None, free: int, card: bool, remarks: bool, tmp_path: Path, monkeypatch
+) -> None:
+    shown = _install_with(file, free, card, tmp_path, monkeypatch)
+    assert ("about 3 GB to fetch and 7 GB on the disk" in shown) == remarks
+
+
 def test_a_python_without_venv_and_no_right_to_install_is_one_sentence(
     tmp_path: Path, monkeypatch
 ) -> None:

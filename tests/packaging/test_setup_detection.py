@@ -52,6 +52,20 @@ def test_the_build_of_torch_is_read_without_importing_it(text, build, tmp_path: 
     assert torch_build.read_torch_build(tmp_path) == build
 
 
+@pytest.mark.parametrize(
+    ("file", "brings"),
+    [
+        ("torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", True),
+        ("torch-2.13.0+cu130-cp311-cp311-manylinux_2_28_x86_64.whl", True),
+        ("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", False),
+        ("torch-2.13.0-cp311-none-macosx_11_0_arm64.whl", False),
+        ("torch-2.13.0-cp311-cp311-win_amd64.whl", False),
+    ],
+)
+def test_a_file_of_torch_tells_whether_cuda_comes_with_it(file: str, brings: bool) -> None:
+    assert torch_build.brings_cuda(file) == brings
+
+
 def test_no_torch_is_no_build(tmp_path: Path) -> None:
     assert torch_build.read_torch_build(tmp_path) is None
 

@@ -4,11 +4,14 @@ pip's own configuration holds: no index is named and no cache is moved. What pip
 stays in its cache, so a set-up that broke off goes on where it was.
 """
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
+from bootstrap import system
 from bootstrap.console import Console, SetupError
 
 _DOWNLOADING = re.compile(
@@ -18,25 +21,15 @@ _PROGRESS = re.compile(r"^Progress (?P<done>\d+) of (?P<total>\d+)")
 _INSTALLING = re.compile(r"^Installing collected packages: (?P<names>.+)")
 _ERROR = re.compile(r"^ERROR: (?P<text>.+)")
 _NO_ANSWER = re.compile(r"^WARNING: Retrying \(")
-_TORCH_WITH_CUDA = re.compile(r"^torch-[\d.]+-\S*linux_\S*x86_64\.whl$")
-_CUDA_NOTE = (
-    "this torch brings CUDA, about 3 GB in all, and there is no NVIDIA card here; to spare that, "
-    "stop with Ctrl+C and start again with PIP_EXTRA_INDEX_URL set to the CPU index that "
-    "pytorch.org/get-started names"
-)
 _WORTH_A_LINE = re.compile(r"GB|\b\d{2,}\S* MB")
 _QUARTER_FROM_BYTES = 50_000_000
 
 
 class PipReader:
-    """Shows the lines of one pip run on a console and remembers what went wrong.
+    """Shows the lines of one pip run on a console and remembers what went wrong."""
 
-    ``wants_cuda`` False remarks on a torch that brings CUDA along.
-    """
-
-    def __init__(self, console: Console, *, wants_cuda: bool) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._wants_cuda = wants_cuda
         self._package = ""
         self._quarter = 0
         self.error = ""
@@ -62,8 +55,6 @@ class PipReader:
         self._package, self._quarter = f"{name} {version.removesuffix('.tar.gz')}", 0
         if not self._console.is_terminal and _WORTH_A_LINE.search(size):
             self._console.note(f"fetching {self._package} ({size})")
-        if _TORCH_WITH_CUDA.match(file) and not self._wants_cuda:
-            self._console.note(_CUDA_NOTE)
 
     def _show_progress(self, done: int, total: int) -> None:
         megabytes = f"{done / 1e6:.1f} of {total / 1e6:.1f} MB"
@@ -76,15 +67,28 @@ class PipReader:
             self._console.note(f"fetching {self._package}: {megabytes}")
 
 
-def install(
-    python: Path, arguments: Sequence[str], *, log: Path, console: Console, wants_cuda: bool
-) -> None:
+def chosen_file(python: Path, package: str, *, constraints: Path) -> str | None:
+    """Return the name of the file that pip would install of a package, which is not fetched.
+
+    None where pip cannot tell, as without a network: installing then says why.
+    """
+    options = ["--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--report", "-"]
+    command = [str(python), "-m", "pip", "install", *options, "-c", str(constraints), package]
+    try:
+        report = json.loads(system.run_quietly(command).stdout)
+        url: str = report["install"][0]["download_info"]["url"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return unquote(url).rpartition("/")[2]
+
+
+def install(python: Path, arguments: Sequence[str], *, log: Path, console: Console) -> None:
     """Run ``python -m pip install`` with ``arguments``; ``log`` is extended by all it prints.
 
     Raises SetupError with pip's own reason when it fails.
     """
     command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
-    reader = PipReader(console, wants_cuda=wants_cuda)
+    reader = PipReader(console)
     with (
         log.open("a", encoding="utf-8") as log_file,
         subprocess.Popen(

@@ -18,7 +18,8 @@ from bootstrap.console import Console, SetupError
 ROOT = Path(__file__).resolve().parents[3]
 DEFAULT_MODEL = "smollm2-135m"
 _NEEDED_BYTES = 3_000_000_000
-_NEEDED_WITH_CUDA_BYTES = 10_000_000_000
+_NEEDED_WITH_CUDA_BYTES = 10_000_000_000  # 7 GB in .venv, and the 3 GB that pip keeps of them
+_SPARE_CUDA = "PIP_EXTRA_INDEX_URL set to the CPU index that pytorch.org/get-started names"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,7 +56,8 @@ def set_up(checkout: Checkout, *, dev: bool, model: bool) -> None:
     fresh = not checkout.holds(extras)
     console = Console(sys.stderr, steps=5 if model else 4, quiet=not fresh)
     if fresh:
-        _check_space(checkout, has_card=has_card)
+        if not checkout.is_sound():
+            _check_space(checkout, _NEEDED_BYTES)
         console.step("Python environment in .venv")
         _make_environment(checkout, console)
         console.step("Packages, as pinned in packaging/constraints.txt")
@@ -72,16 +74,30 @@ def set_up(checkout: Checkout, *, dev: bool, model: bool) -> None:
         _bring_model(checkout, console, needed=dev)
 
 
-def _check_space(checkout: Checkout, *, has_card: bool) -> None:
-    if checkout.is_sound():
-        return  # most of it is here already; pip says what the rest lacks
+def _check_space(checkout: Checkout, needed: int, why: str = "", instead: str = "") -> None:
     free = shutil.disk_usage(checkout.root).free
-    needed = _NEEDED_WITH_CUDA_BYTES if has_card else _NEEDED_BYTES
     if free < needed:
         raise SetupError(
             f"Only {free / 1e9:.1f} GB are free in {checkout.root}; "
-            f"the packages need about {needed / 1e9:.0f} GB.",
-            "Free some space, then run the command again.",
+            f"the packages need about {needed / 1e9:.0f} GB{why}.",
+            f"Free some space, then run the command again{instead}.",
+        )
+
+
+def _prepare_for_cuda(checkout: Checkout, console: Console, *, wanted: bool) -> None:
+    """Check the space for a torch with CUDA, and say how to spare it where nothing would use it."""
+    if torch_build.read_torch_build(checkout.site_packages) is not None:
+        return  # it is here already
+    file = pip.chosen_file(checkout.python, "torch", constraints=checkout.constraints)
+    if file is None or not torch_build.brings_cuda(file):
+        return
+    instead = "" if wanted else f", or spare CUDA: run it with {_SPARE_CUDA}"
+    _check_space(checkout, _NEEDED_WITH_CUDA_BYTES, ", as torch brings CUDA", instead)
+    if not wanted:
+        console.note(
+            "this torch brings CUDA, about 3 GB to fetch and 7 GB on the disk, and there is no "
+            "NVIDIA card here; to spare that, stop with Ctrl+C and start again with "
+            f"{_SPARE_CUDA}"
         )
 
 
@@ -118,15 +134,14 @@ def _install_packages(
     checkout: Checkout, extras: Sequence[str], console: Console, *, wants_cuda: bool
 ) -> None:
     constraint = ["-c", str(checkout.constraints)]
-    install = partial(
-        pip.install, checkout.python, log=checkout.log, console=console, wants_cuda=wants_cuda
-    )
+    install = partial(pip.install, checkout.python, log=checkout.log, console=console)
     wanted = f"{checkout.root}[{','.join(extras)}]" if extras else str(checkout.root)
     editable = ["--build-constraint", str(checkout.constraints), "--editable", wanted]
     checkout.unpacking.touch()
     try:
         # A recent pip first: it resumes broken downloads and reports progress in lines.
         install(["--upgrade", *constraint, "pip"])
+        _prepare_for_cuda(checkout, console, wanted=wants_cuda)
         install(["--progress-bar", "raw", *constraint, *editable])
     finally:  # pip itself takes back what it could not finish; only a kill leaves the mark
         checkout.unpacking.unlink()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _VERSION = re.compile(r"^__version__ = '(?P<version>[^']+)'", re.MULTILINE)
+_WHEEL_WITH_CUDA = re.compile(r"^torch-[\d.]+(?:\+cu\d+)?-\S*linux_\S*x86_64\.whl$")
 _CUDA = re.compile(r"^cuda: .* = '(?P<cuda>[^']+)'", re.MULTILINE)
 
 
@@ -28,6 +29,11 @@ def read_torch_build(site_packages: Path) -> TorchBuild | None:
     if version is None:
         return None
     return TorchBuild(version=version["version"], cuda=cuda["cuda"] if cuda else None)
+
+
+def brings_cuda(file: str) -> bool:
+    """Return whether this file of torch brings CUDA along: on Linux, the plain release does."""
+    return _WHEEL_WITH_CUDA.match(file) is not None
 
 
 def has_nvidia_card(driver_folder: Path = Path("/proc/driver/nvidia")) -> bool:
