@@ -211,7 +211,7 @@ class _Builder:
 
     def _code_runs(self, number: int, pieces: list[tuple[str, str]]) -> list[Run]:
         start, end = self._line(number), self._line(number + 1)
-        source = self._text[start:end].rstrip("\r\n")
+        source = self._walker.text[start:end].rstrip("\r\n")
         shown = "".join(text for text, _ in pieces)
         self._walker.enter(end, end)
         position = self._base + start + len(source) - len(shown)

@@ -134,6 +134,11 @@ def rows_of(paras: list[Para]) -> list[tuple[tuple[Run, ...], ...]]:
     return [row for para in paras for row in para.rows]
 
 
+def test_code_with_a_null_character_is_the_same_in_the_end() -> None:
+    text = "```py\n  - \0\n```\n"
+    assert flat(streamed(text, [1])) == flat(render(text, 0, len(text)))
+
+
 def test_a_long_paragraph_loses_nothing() -> None:
     text = " ".join(f"word{n} **b{n}** and" for n in range(1000))
     shown = "".join(para.text for para in streamed(text, [31]))
