@@ -28,7 +28,7 @@ class ReplyRun:
         self._parts: list[str] = []
         self._spans: list[TokenSpan] = []
         self._rounds: list[Round] = []
-        self._saved_at = clock()
+        self._saved_at = float("-inf")  # so that a kill cannot take the first tokens
         self._unsaved = False
 
     @property

@@ -59,6 +59,14 @@ def test_every_token_becomes_a_span_and_the_lengths_add_up() -> None:
     ]
 
 
+def test_the_first_tokens_are_saved_at_once() -> None:
+    run = make_run(Clock())
+    run.add(DEFAULT_ROUNDS[0])
+    assert run.save_due()
+    run.add(DEFAULT_ROUNDS[1])
+    assert not run.save_due()
+
+
 def test_a_save_is_due_at_most_once_a_second_and_only_with_news() -> None:
     clock = Clock()
     run = make_run(clock)
