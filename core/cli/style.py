@@ -1,5 +1,7 @@
 """How the command line looks: consoles, the look of each origin, and harmless text."""
 
+import errno
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TextIO
@@ -51,9 +53,20 @@ def harmless(text: str) -> str:
     return text.translate(_HARMLESS)
 
 
+class _PipeConsole(Console):
+    """A console that leaves it to the caller what happens when nobody reads it any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error out; without this the console would end the program with the code 1."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def make_console(stream: TextIO) -> Console:
-    """Return a console that honours NO_COLOR, keeps plain streams plain and guesses nothing."""
-    return Console(
+    """Return a console that honours NO_COLOR, keeps plain streams plain and guesses nothing.
+
+    Writing to it raises OSError, BrokenPipeError among them, as the stream itself does.
+    """
+    return _PipeConsole(
         file=stream,
         force_terminal=stream.isatty(),  # FORCE_COLOR must not put colours into a pipe
         highlight=False,

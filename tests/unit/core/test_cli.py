@@ -220,10 +220,11 @@ def test_a_reader_that_went_away_ends_the_reply_quietly(model_path: str) -> None
     assert engine.closed == 1
 
 
-def test_a_pipe_that_closes_early_leaves_no_word_on_stderr() -> None:
+@pytest.mark.parametrize("argv", [["models", "list"], ["models", "list", "--json"], ["doctor"]])
+def test_a_pipe_that_closes_early_leaves_no_word_on_stderr(argv: list[str]) -> None:
     script = (
         "import sys; from core.cli import main;"
-        "code = main(['models', 'list', '--json']); sys.stderr.write(str(code)); sys.exit(0)"
+        f"code = main({argv}); sys.stderr.write(str(code)); sys.exit(0)"
     )
     reader, writer = os.pipe()
     os.close(reader)
