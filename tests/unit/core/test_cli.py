@@ -235,6 +235,32 @@ def test_a_pipe_that_closes_early_leaves_no_word_on_stderr(argv: list[str]) -> N
     assert (ran.returncode, ran.stderr) == (0, b"141")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [(["ask", "Hi", "--target", "MODEL"], 0), (["ask", "Hi", "--target", "no"], 1)],
+)
+def test_what_accompanies_a_reply_may_be_lost_but_never_costs_it(
+    argv: list[str], code: int, model_path: str
+) -> None:
+    script = (
+        "import sys; from core.cli import context, main; from tests.helpers.fake_engine import"
+        " FakeEngine; context._make_engine = lambda *, debug: FakeEngine();"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    words = [model_path if word == "MODEL" else word for word in argv]
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+            text=True,
+        )
+    assert ran.returncode == code
+    assert ("hash table" in ran.stdout) == (code == 0)
+
+
 def test_interrupting_a_load_exits_with_130_and_no_traceback(model_path: str) -> None:
     engine = FakeEngine()
     command = CommandLine(engine=engine)
