@@ -18,6 +18,7 @@ import psutil
 
 from core.cli.options import open_library
 from core.cli.parser import DEFAULT_PAIR
+from core.errors import UserError
 from core.hub.files import explain_write_error, format_bytes
 from core.hub.library import data_root
 from paceline import __version__
@@ -233,7 +234,10 @@ def _data_folder(name: str) -> Check:
 
 
 def _models(name: str) -> Check:
-    library = open_library()
+    try:
+        library = open_library()
+    except UserError as error:
+        return Check(name=name, verdict=Verdict.FAIL, detail=error.message, action=error.action)
     ready = [model_id for model_id in library.catalog.models if library.status(model_id).is_whole]
     ready += [local.name for local in library.local_models()]
     if not ready:

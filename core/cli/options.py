@@ -1,6 +1,7 @@
 """From parsed arguments to the engine's requests."""
 
 import argparse
+import os
 from dataclasses import dataclass
 
 from core.cli.parser import DEFAULT_GAMMA, DEFAULT_PAIR
@@ -45,7 +46,22 @@ class Choices:
 
 
 def open_library() -> Library:
-    """Return the library in the data folder."""
+    """Return the library in the data folder. Raises UserError when that cannot be one."""
+    library = _library()
+    try:
+        os.listdir(library.models_dir)
+    except FileNotFoundError:
+        pass  # nothing was fetched yet
+    except OSError as error:
+        raise UserError(
+            f"The folder {library.models_dir} cannot be read"
+            f" ({error.strerror or type(error).__name__}).",
+            "Make it a folder you can read, or set PACELINE_HOME to another one.",
+        ) from error
+    return library
+
+
+def _library() -> Library:
     return Library(data_root() / "models")
 
 
@@ -90,7 +106,10 @@ def load_request_of(args: argparse.Namespace) -> LoadRequest:
     Raises UserError for a model that is not here or not known.
     """
     pair = None if args.target else args.pair or DEFAULT_PAIR
-    target, draft = resolve_pair(open_library(), pair=pair, target=args.target, draft=args.draft)
+    library = _library()
+    if pair is not None or {args.target, args.draft} & library.catalog.models.keys():
+        library = open_library()
+    target, draft = resolve_pair(library, pair=pair, target=args.target, draft=args.draft)
     return LoadRequest(
         target=str(target),
         draft=None if draft is None else str(draft),

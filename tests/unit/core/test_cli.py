@@ -261,6 +261,28 @@ def test_what_accompanies_a_reply_may_be_lost_but_never_costs_it(
     assert ("hash table" in ran.stdout) == (code == 0)
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("models", "list"),
+        ("ask", "Hi"),
+        ("ask", "Hi", "--target", "smollm2-135m"),
+        ("models", "get", "smollm2-135m"),
+    ],
+)
+def test_a_data_folder_that_is_a_file_is_named(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    monkeypatch.setenv("PACELINE_HOME", str(file))
+    command = CommandLine()
+    assert command.run(*argv) == 1
+    assert command.complaint.startswith(f"paceline: The folder {file / 'models'} cannot be read")
+    assert "PACELINE_HOME" in command.complaint
+    assert command.out.getvalue() == ""
+
+
 def test_interrupting_a_load_exits_with_130_and_no_traceback(model_path: str) -> None:
     engine = FakeEngine()
     command = CommandLine(engine=engine)
