@@ -1,6 +1,7 @@
 """``paceline doctor``: what works here, and for what does not, what to do."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -11,7 +12,7 @@ from core.cli import checks, doctor
 from core.cli.checks import CHECKS, Check, Verdict, judge_gpu
 from tests.helpers.cli import CommandLine
 
-LINUX_COMMAND = f"{sys.executable} -m pip install torch===2.13.0"
+LINUX_COMMAND = f"{shlex.quote(sys.executable)} -m pip install torch===2.13.0"
 
 
 @pytest.fixture(autouse=True)
