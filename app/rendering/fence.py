@@ -1,6 +1,7 @@
 """A code fence that is still open while its text grows: its lines are taken one by one."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.rendering.highlight import highlighted_lines
 from app.rendering.markdown import code_runs
@@ -20,7 +21,7 @@ class OpenFence:
 
     def closes(self, line: str) -> bool:
         """Say whether ``line`` is the end of the code."""
-        marks = line.rstrip(" \t\r").lstrip(" ")
+        marks = line.rstrip(" \t").lstrip(" ")
         return (
             len(marks) >= len(self.marks)
             and set(marks) == {self.marks[0]}
@@ -32,8 +33,11 @@ class OpenFence:
         marks = line.strip(" ")
         return bool(marks) and set(marks) == {self.marks[0]} and len(marks) <= len(self.marks)
 
-    def paras(self, lines: list[str], start: int) -> tuple[list[Para], list[bool]]:
-        """Return the paragraphs of ``lines`` from ``start`` and which lines start afresh."""
+    def paras(self, lines: list[str], starts: list[int]) -> tuple[list[Para], list[bool]]:
+        """Return the paragraphs of ``lines`` and which lines start afresh.
+
+        ``starts`` says where each line begins, and where the one after the last would.
+        """
         paras: list[Para] = []
         fresh: list[bool] = []
         coloured = (
@@ -41,8 +45,9 @@ class OpenFence:
             if lines
             else ()
         )
-        for line, (pieces, is_fresh) in zip(lines, coloured, strict=True):
-            end = start + len(line) + 1
+        for (start, end), (pieces, is_fresh) in zip(
+            pairwise(starts[: len(lines) + 1]), coloured, strict=True
+        ):
             paras.append(
                 Para(
                     ParaKind.CODE,
@@ -54,7 +59,6 @@ class OpenFence:
                 )
             )
             fresh.append(is_fresh)
-            start = end
         return paras, fresh
 
 

@@ -64,12 +64,12 @@ def inline_runs(tokens: Sequence[Token], walker: Walker, style: Style = Style.NO
             runs += walker.take_break(LINE_SEPARATOR, now)
         elif kind == "code_inline":
             walker.skip(token.markup)
-            runs += walker.take_code(token.content, now | Style.CODE, href)
+            runs += walker.take_here(token.content, now | Style.CODE, href)
             walker.skip(token.markup)
         elif kind == "formula":
             walker.skip(token.markup)
             shown = " ".join(token.content.split())
-            runs += walker.take_code(shown, now | Style.CODE, href)
+            runs += walker.take_here(shown, now | Style.CODE, href)
             walker.skip(token.info)
         elif kind == "image":
             alt = "".join(

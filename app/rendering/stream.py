@@ -53,6 +53,8 @@ class StreamRenderer:
         that never happens to a ``complete`` text, which is only shown in parts.
         """
         now = self._clock()
+        if not final and text.endswith("\r", 0, end):
+            end -= 1  # the other half of a line end may follow
         resting = not final and not complete
         if resting and self._cost > _DEAR_S and now - self._rendered_at < self._cost * _REST:
             self._show_raw(text, end)
@@ -222,7 +224,9 @@ class StreamRenderer:
         fence = self._fence
         if fence is None:
             return True
-        lines = text[self._base : end].split("\n")
+        lines = LINE_END.split(text[self._base : end])
+        starts = [self._base, *(m.end() for m in LINE_END.finditer(text, self._base, end))]
+        starts.append(starts[-1] + len(lines[-1]) + 1)
         closing = next((i for i, line in enumerate(lines) if fence.closes(line)), None)
         last_line_open = closing == len(lines) - 1
         code = lines if closing is None else lines[:closing]
@@ -230,10 +234,9 @@ class StreamRenderer:
             code = lines[:-1]
         if code and not code[-1].strip(" \t") and closing is None:
             code = code[:-1]
-        paras, fresh = fence.paras(code, self._base)
+        paras, fresh = fence.paras(code, starts)
         if closing is not None and (not last_line_open or final):
-            after = self._base + sum(len(line) + 1 for line in lines[: closing + 1])
-            self._advance(paras, min(after, end))
+            self._advance(paras, min(starts[closing + 1], end))
             self._fence, self.open = None, []
             return True
         if final:
@@ -263,8 +266,9 @@ def render(text: str, start: int, end: int) -> list[Para]:
 def render_plain(text: str, start: int, end: int) -> list[Para]:
     """Return the text as typed, a paragraph a line."""
     paras = []
-    for line in text[start:end].split("\n"):
+    after = [match.end() for match in LINE_END.finditer(text, start, end)]
+    for line, following in zip(LINE_END.split(text[start:end]), [*after, end + 1], strict=True):
         runs = (Run(line, start),) if line else ()
-        paras.append(Para(ParaKind.TEXT, start, start + len(line) + 1, runs, tight=True))
-        start += len(line) + 1
+        paras.append(Para(ParaKind.TEXT, start, following, runs, tight=True))
+        start = following
     return paras

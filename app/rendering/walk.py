@@ -48,8 +48,8 @@ class Walker:
             return [Run(content, self.base + found, style, href)]
         return self._take_slowly(content, style, href)
 
-    def take_code(self, content: str, style: Style, href: str) -> list[Run]:
-        """Return runs for what begins here, a mark of code behind it; its line ends are spaces."""
+    def take_here(self, content: str, style: Style, href: str) -> list[Run]:
+        """Return runs for what begins right here; its line ends may be shown as spaces."""
         for start in (self.pos, self.pos + 1):  # a space after the mark is not shown
             if content and self.text.startswith(content, start, self.end):
                 self.pos = start + len(content)
@@ -107,7 +107,7 @@ class Walker:
         """Return the alternative text of an image, which is never fetched."""
         self.skip("![")
         if alt:
-            runs = self.take(alt, style | Style.ITALIC)
+            runs = self.take_here(alt, style | Style.ITALIC, "")
         else:
             source = self.base + self._before()
             runs = [Run(_IMAGE_WORD, source, style | Style.ITALIC, single=True)]

@@ -183,6 +183,9 @@ PIECES = st.sampled_from(
         ),
         *(
             "\n|`a \\| b`|c|",
+            "\r",
+            "\r\n",
+            "\r\n```\r\nx\r\ny\r\n```\r\n",
             "\u2028",
             "\u2029",
             "\x85",

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.rendering.model import Para, Run
-from app.rendering.stream import SOFT_LIMIT, StreamRenderer, render
+from app.rendering.stream import SOFT_LIMIT, StreamRenderer, render, render_plain
 from tests.helpers.rendering import flat, streamed
 
 SAMPLE = """# Head *x*
@@ -132,6 +132,17 @@ def test_a_long_table_shows_every_row_once_whatever_its_cells_hold(char: str) ->
 
 def rows_of(paras: list[Para]) -> list[tuple[tuple[Run, ...], ...]]:
     return [row for para in paras for row in para.rows]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=ascii)
+def test_lines_end_as_markdown_says_in_code_and_in_what_was_typed(end: str) -> None:
+    text = end.join(["```", "one", "", "two", "```", "after"])
+    for paras in (streamed(text, [1]), render(text, 0, len(text))):
+        assert [para.text for para in paras][1:] == ["one", "", "two", "after"]
+    typed = render_plain(text, 0, len(text))
+    assert [para.text for para in typed] == ["```", "one", "", "two", "```", "after"]
+    assert [text[para.start : para.start + 3] for para in typed][-1] == "aft"
+    assert typed[-1].end == len(text) + 1
 
 
 def test_code_with_a_null_character_is_the_same_in_the_end() -> None:
