@@ -1,5 +1,6 @@
 """The whole window on a scripted engine and a temporary store, for tests without a display."""
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,8 @@ class Bench:
         dialogs: Dialogs | None = None,
         load: bool = True,
     ) -> None:
+        # The window of an earlier test must not be collected while the style of all is changed.
+        gc.collect()
         self.qtbot = qtbot
         self.engine = engine or FakeEngine()
         self.folder = folder
