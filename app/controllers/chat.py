@@ -62,6 +62,7 @@ class ChatController(QObject):
             parent=self,
         )
         self.reply.ended.connect(self._reply_ended)
+        self.reply.contextGrew.connect(self._context_grew)
         self._length = LengthGate(pump, views.notices, self)
         self._length.fits.connect(self._fits)
         self._length.refused.connect(self._refused)
@@ -88,8 +89,10 @@ class ChatController(QObject):
         self._current = conversation_id
         self._views.notices.dismiss()
         self._reload()
-        replies = [message for message in self._thread if message.role == "assistant"]
-        self.reply.show_numbers(replies[-1] if replies else None)
+        self._show_numbers(len(self._thread) - 1)
+        writing = self.reply.message
+        if writing is not None and not self._shows(writing.id):
+            self._show_count(0, self._models.context_limit)
         self.currentChanged.emit(conversation_id)
         self._views.composer.focus()
 
@@ -129,12 +132,15 @@ class ChatController(QObject):
 
     def choose_version(self, message_id: int, offset: int) -> None:
         """Show the next (+1) or previous (-1) version of a message."""
+        ids = [message.id for message in self._thread]
+        at = ids.index(message_id) if message_id in ids else len(ids) - 1
         try:
             self._store.select_version(message_id, offset)
         except UserError as error:
             self._fail(error)
             return
         self._reload()
+        self._show_numbers(at)
 
     def copy(self, message_id: int) -> None:
         """Put a message's text on the clipboard."""
@@ -214,6 +220,8 @@ class ChatController(QObject):
 
     def _reply_ended(self, message: Message) -> None:
         self._thread = [message if m.id == message.id else m for m in self._thread]
+        if not self._shows(message.id):
+            self._show_numbers(len(self._thread) - 1)
         self.conversationsChanged.emit()
         self.refresh()
 
@@ -238,6 +246,9 @@ class ChatController(QObject):
         following = (_unsaved_user_message(text),) if text.strip() else ()
         return self._request((*self._thread, *following))
 
+    def _context_grew(self, tokens: int) -> None:
+        self._show_count(tokens, self._models.context_limit)
+
     def _show_count(self, tokens: int, limit: int) -> None:
         self._views.composer.set_token_count(tokens, limit)
         self._views.status.set_context(tokens, limit)
@@ -260,6 +271,12 @@ class ChatController(QObject):
             self._views.composer.set_enabled_to_send(True, "")
         if self._models.ready and writing is None:
             self.counter.schedule()
+
+    def _show_numbers(self, at: int) -> None:
+        """Show the numbers of the reply at a place of the thread, else of the nearest before."""
+        replies = [message for message in self._thread[: at + 1] if message.role == "assistant"]
+        replies = replies or [message for message in self._thread if message.role == "assistant"]
+        self.reply.show_numbers(replies[-1] if replies else None)
 
     def _shows(self, message_id: int) -> bool:
         return any(message.id == message_id for message in self._thread)

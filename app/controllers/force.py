@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.records import Choice, InForce
+from app.records import Choice, InForce, Message
 from app.settings import Settings, speculation_params
 from core.events import DrafterOption, Loaded
 from core.requests import AUTO_GAMMA, DrafterKind, Rule, SpeculationParams
@@ -76,6 +76,24 @@ def in_force(
         precision=loaded.precision if loaded is not None else "",
         context_limit=loaded.context_limit if loaded is not None else 0,
         off_reason=why_off,
+    )
+
+
+def in_force_of(message: Message) -> InForce:
+    """Return what a stored reply was made with, as far as that is known."""
+    stored = message.settings.get("speculation")
+    speculation = stored if isinstance(stored, dict) else {}
+    drafting = bool(message.metrics.get("proposed"))
+    drafter, rule = str(speculation.get("drafter")), str(speculation.get("rule"))
+    known = rule in set(Rule)
+    return InForce(
+        pair=str(message.settings.get("pair", "")),
+        drafter=drafter if drafting else DrafterKind.OFF,
+        gamma=gamma_words(speculation.get("gamma", 0), None) if drafting else "0",
+        rule=rule if known else Rule.EXACT,
+        lossy=drafting and known and Rule(rule).lossy,
+        device=str(message.settings.get("device", "")),
+        precision=str(message.settings.get("precision", "")),
     )
 
 

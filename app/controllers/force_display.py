@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable
 
-from app.controllers.force import drafter_title, in_force, off_reason
+from app.controllers.force import drafter_title, in_force, in_force_of, off_reason
 from app.controllers.views import ModelViews
+from app.records import InForce, Message
 from app.settings import Settings
 from app.widgets.formats import rule_words
 from core.events import Loaded
@@ -21,18 +22,26 @@ class ForceDisplay:
         self._views = views
         self._clock = clock
         self._shown: tuple[str, Settings, SpeculationParams, Loaded | None] | None = None
+        self._plotted: InForce | None = None
         self._broke_off = ""
         self._gamma: int | None = None
         self._gamma_at = 0.0
 
     def begin(self) -> None:
-        """Forget what the last reply came to."""
+        """Forget what the last reply came to, and say what the one that begins uses."""
+        self._plotted = None
         self._broke_off = ""
         self._gamma = None
 
     def end(self) -> None:
         """Say what is chosen again, and no longer what was drafted last."""
         self._gamma = None
+
+    def plot(self, message: Message | None) -> None:
+        """Say above the plots what the stored reply that is plotted was made with."""
+        self._plotted = in_force_of(message) if message is not None else None
+        if self._shown is not None:
+            self.show(*self._shown)
 
     def break_off(self, why: str) -> None:
         """Note why the running reply goes on without a draft."""
@@ -55,7 +64,7 @@ class ForceDisplay:
         self._shown = (pair, settings, speculation, loaded)
         why = self._broke_off or off_reason(settings, speculation, loaded)
         now = in_force(pair, speculation, loaded, why, self._gamma)
-        self._views.metrics.set_in_force(now)
+        self._views.metrics.set_in_force(self._plotted or now, plotted=self._plotted is not None)
         self._views.header.set_in_force(now)
         if why:
             self._views.status.set_speculation(f"Speculation is off because {why}", False)

@@ -18,6 +18,7 @@ from app.controllers.pairs import (
 from app.controllers.views import ModelViews
 from app.engine.pump import EventPump
 from app.engine.work import Cancelled, Job, JobEvent, ListOptions, Load, OptionsListed
+from app.records import Message
 from app.settings import Settings
 from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
@@ -191,6 +192,10 @@ class ModelController(QObject):
         self._running = request
         self._force.begin()
         self._show_in_force()
+
+    def show_plotted(self, message: Message | None) -> None:
+        """Say above the plots how the reply was made that they show; None: the next one."""
+        self._force.plot(message)
 
     def drafted(self, gamma: int) -> None:
         """Show how many tokens an automatic gamma drafted in the newest round."""

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from app.records import Message
 from app.settings import Settings, sampling_params
+from core.events import Loaded
 from core.requests import GenerateRequest, SpeculationParams
 
 _TOKENS_AROUND_A_MESSAGE = 16
@@ -38,10 +39,14 @@ def request_for(
     )
 
 
-def frozen_settings(request: GenerateRequest, pair: str) -> dict[str, object]:
+def frozen_settings(
+    request: GenerateRequest, pair: str, loaded: Loaded | None = None
+) -> dict[str, object]:
     """Return what is stored beside a reply: every parameter that shaped it."""
     return {
         "pair": pair,
+        "device": loaded.device if loaded is not None else "",
+        "precision": loaded.precision if loaded is not None else "",
         "sampling": asdict(request.sampling),
         "speculation": asdict(request.speculation),
         "max_new_tokens": request.max_new_tokens,

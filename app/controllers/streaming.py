@@ -23,7 +23,7 @@ DISMISS = "dismiss"
 
 _ENDINGS = {
     "stop": "Ready",
-    "length": "The longest reply was reached",
+    "length": "Max tokens reached",
     "context": "The context is full",
     "cancelled": "Stopped",
 }
@@ -38,6 +38,8 @@ class ReplyController(QObject):
 
     ended = Signal(object)
     """The final Message of the reply."""
+    contextGrew = Signal(int)
+    """Tokens of the context that the reply which is shown has come to."""
 
     def __init__(
         self,
@@ -80,7 +82,9 @@ class ReplyController(QObject):
         Raises UserError when it cannot be stored; nothing was started then.
         """
         reply = self._store.begin_reply(
-            parent.conversation_id, parent.id, frozen_settings(request, self._models.pair_title)
+            parent.conversation_id,
+            parent.id,
+            frozen_settings(request, self._models.pair_title, self._models.loaded),
         )
         job = self._pump.submit(Generate(request, leave_out_oldest))
         self._run = ReplyRun(job, reply, self._clock)
@@ -102,6 +106,9 @@ class ReplyController(QObject):
         if self._run is not None:
             return
         self._views.metrics.clear()
+        self._models.show_plotted(message)
+        if self._models.ready:
+            self._views.status.set_state(_ending(message))
         rounds = rounds_of(message) if message is not None else ()
         if message is None or not rounds:
             return
@@ -148,7 +155,8 @@ class ReplyController(QObject):
             return
         if isinstance(last, Round) and not run.job.cancel.cancelled:
             self._views.status.set_state("Writing")
-            self._views.status.set_context(last.context_length, self._models.context_limit)
+            if visible:
+                self.contextGrew.emit(last.context_length)
             self._models.drafted(last.proposed)
             self._views.metrics.set_note(self._cost.note())
         if not run.discarded and run.save_due():
@@ -168,9 +176,8 @@ class ReplyController(QObject):
         self._models.reply_finished(event)
         if visible:
             self._views.transcript.finish_message(message)
-        failed = message.state == MessageState.FAILED
-        ending = _ENDINGS.get(str(message.metrics.get("reason")), "Ready")
-        self._views.status.set_state("The reply failed" if failed else ending)
+        self._models.show_plotted(message)
+        self._views.status.set_state(_ending(message))
         self.ended.emit(message)
 
     def _store_end(self, message: Message) -> None:
@@ -201,6 +208,14 @@ class ReplyController(QObject):
             self._models.speculation_broke_off(notice.message)
         elif visible:
             self._views.notices.show_notice(notice.message, ((DISMISS, "OK"),))
+
+
+def _ending(message: Message | None) -> str:
+    if message is None:
+        return "Ready"
+    if message.state == MessageState.FAILED:
+        return "The reply failed"
+    return _ENDINGS.get(str(message.metrics.get("reason")), "Ready")
 
 
 def _slower(message: Message, belief: GammaBelief | None) -> str:

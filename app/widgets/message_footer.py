@@ -20,7 +20,7 @@ _ENDINGS = {
     MessageState.FAILED: "Broke off",
 }
 
-_REASONS = {"length": "Cut at the longest reply", "context": "The context is full"}
+_REASONS = {"length": "Max tokens reached", "context": "The context is full"}
 
 
 def numbers_line(metrics: Mapping[str, object]) -> str:

@@ -30,6 +30,8 @@ _EMPTY = (
     "Nothing measured yet.\n\nSend a message: speed and acceptance are plotted here while the "
     "reply streams."
 )
+_NEXT_TIP = "What the running or the next reply really uses."
+_PLOTTED_TIP = "What the reply that is plotted here used."
 _DRAFTER_WORDS = {"model": "draft model", "ngram": "n-gram", "off": "plain decoding"}
 
 
@@ -53,7 +55,6 @@ class MetricsPanel(QScrollArea):
         self._in_force = QLabel()
         self._in_force.setWordWrap(True)
         self._in_force.setProperty("muted", True)
-        self._in_force.setToolTip("What the running or the next reply really uses.")
         self._off = QLabel()
         self._off.setWordWrap(True)
         self._off.setProperty("warning", True)
@@ -107,8 +108,11 @@ class MetricsPanel(QScrollArea):
         self._dirty = True
         self._repaint_if_needed()
 
-    def set_in_force(self, in_force: InForce) -> None:
-        """Say what the running or next reply uses, and why nothing drafts where that is so."""
+    def set_in_force(self, in_force: InForce, *, plotted: bool = False) -> None:
+        """Say what the running or next reply uses, and why nothing drafts where that is so.
+
+        ``plotted`` says that it is what the reply used that is plotted.
+        """
         off = bool(in_force.off_reason) or in_force.drafter == "off"
         drafter = _DRAFTER_WORDS.get(in_force.drafter, in_force.drafter)
         parts = [in_force.pair, drafter]
@@ -117,11 +121,13 @@ class MetricsPanel(QScrollArea):
                 f"gamma {in_force.gamma}",
                 rule_words(in_force.rule, lossy=in_force.lossy),
             ]
-        parts += [in_force.device, in_force.precision]
+        where = f"{in_force.device.upper()} {in_force.precision}".strip()
+        parts.append(where)
         self._in_force.setText(" · ".join(part for part in parts if part))
-        self._in_force.setVisible(bool(in_force.device))
+        self._in_force.setVisible(plotted or bool(in_force.device))
+        self._in_force.setToolTip(_PLOTTED_TIP if plotted else _NEXT_TIP)
         self._off.setText(off_sentence(in_force.off_reason) if off else "")
-        self._off.setVisible(off and bool(in_force.device))
+        self._off.setVisible(off and bool(in_force.device) and not plotted)
 
     def set_note(self, text: str) -> None:
         """Say calmly what the reply shown should be known for, "" where there is nothing."""

@@ -180,7 +180,7 @@ def test_what_is_in_force_is_said_with_the_reason_when_nothing_drafts(
     panel.set_in_force(
         InForce(pair="SmolLM2", drafter="ngram", gamma="5", device="CPU", precision="int8")
     )
-    assert panel._in_force.text() == "SmolLM2 · n-gram · gamma 5 · exact rule · CPU · int8"
+    assert panel._in_force.text() == "SmolLM2 · n-gram · gamma 5 · exact rule · CPU int8"
     assert not panel._off.isVisible()
     panel.set_in_force(
         InForce(drafter="off", device="CPU", off_reason="the pair has no draft model")
@@ -193,7 +193,7 @@ def test_a_lossy_rule_is_called_so_where_it_is_in_force(panel: MetricsPanel) -> 
     panel.set_in_force(
         InForce(drafter="hybrid", gamma="automatic", rule="typical", lossy=True, device="cpu")
     )
-    assert panel._in_force.text() == "hybrid · gamma automatic · lossy (typical) · cpu"
+    assert panel._in_force.text() == "hybrid · gamma automatic · lossy (typical) · CPU"
 
 
 BELIEF = GammaBelief(
