@@ -10,12 +10,11 @@ from core.errors import UserError
 MAX_GAMMA = 16
 """The largest draft length that can be asked for, in tokens."""
 
-
 MIN_TEMPERATURE = 1e-6
 """Below it a temperature is no longer a number that logits can be divided by."""
 
 DEFAULT_MAX_NEW_TOKENS = 1024
-"""The longest reply, in tokens, where nobody chose another."""
+"""The longest reply, in tokens, that the window and the command line ask for by themselves."""
 
 AUTO_GAMMA: Final = "auto"
 """The draft length that a controller chooses round by round."""
@@ -188,7 +187,7 @@ class GenerateRequest:
     prompt_ids: tuple[int, ...] | None = None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     speculation: SpeculationParams = field(default_factory=SpeculationParams)
-    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS
+    max_new_tokens: int = 256
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
