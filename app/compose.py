@@ -166,6 +166,8 @@ class Paceline(QObject):
         self.pump.drain()
         self.pump.stop()
         self.chat.close()
+        # The last events of the engine may have asked for it once more.
+        self.preferences.flush()
 
     def _wire(self) -> None:
         window, chat = self.window, self.chat

@@ -103,7 +103,8 @@ def _run(
         code = app.exec()
     if not program.stopped_in_time:
         # A native call cannot be interrupted. All is stored; leaving now is all that is left.
-        logger.warning("the engine did not stop in time")
+        if not program.engine.starting:
+            logger.warning("the engine did not stop in time")
         stack.close()
         logging.shutdown()
         os._exit(code)

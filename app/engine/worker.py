@@ -10,8 +10,8 @@ import queue
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from app.engine.imports import collection_paused
@@ -63,12 +63,18 @@ class EngineThread:
         self._lock = threading.Lock()
         self._last_id = 0
         self._closing = False
+        self._starting = False
         # A daemon, so that a native call that cannot be interrupted never keeps the program alive.
         self._thread = threading.Thread(target=self._run, name="paceline-engine", daemon=True)
 
     def start(self) -> None:
         """Start the thread. Jobs may be submitted before."""
         self._thread.start()
+
+    @property
+    def starting(self) -> bool:
+        """Whether the engine is being imported and made, which nothing can interrupt."""
+        return self._starting
 
     def submit(self, work: Work) -> Job:
         """Queue ``work`` and return its job; after :meth:`shutdown` the job is born cancelled."""
@@ -83,14 +89,17 @@ class EngineThread:
         return job
 
     def shutdown(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
-        """Cancel everything, wait at most ``timeout_s`` and say whether the thread ended."""
+        """Cancel everything, wait at most ``timeout_s`` and say whether the thread ended.
+
+        An engine that is still starting is not waited for: it has nothing that must be saved.
+        """
         with self._lock:
             self._closing = True
             for job in self._unfinished.values():
                 job.cancel.cancel()
         self._jobs.put(None)
         if self._thread.ident is not None:
-            self._thread.join(timeout_s)
+            self._thread.join(0 if self._starting else timeout_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -139,9 +148,14 @@ class EngineThread:
             yield _given_up(work)
             return
         if isinstance(work, ListOptions):
-            yield self._list_options(work.device)
+            with self._start():
+                options = self._list_options(work.device)
+            yield options
             return
-        engine = self._engine = self._engine or self._engine_factory()
+        if self._engine is None:
+            with self._start():
+                self._engine = self._engine_factory()
+        engine = self._engine
         if isinstance(work, Load):
             # A load creates so many objects that full collections would hold the window up.
             with collection_paused():
@@ -158,6 +172,14 @@ class EngineThread:
             yield TokensCounted(engine.count_prompt_tokens(work.request), limit)
         else:
             yield from self._generate(engine, work, job.cancel)
+
+    @contextmanager
+    def _start(self) -> Iterator[None]:
+        self._starting = True
+        try:
+            yield
+        finally:
+            self._starting = False
 
     def _generate(
         self, engine: EngineLike, work: Generate, cancel: CancelToken

@@ -1,6 +1,7 @@
 """Closing at any moment: in time, with the chat saved, and nothing left running."""
 
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -88,3 +89,20 @@ def test_closing_twice_does_no_harm(qtbot: QtBot, tmp_path: Path) -> None:
     bench = Bench(qtbot, tmp_path)
     bench.close()
     bench.app.close()
+
+
+def test_closing_while_the_engine_starts_waits_for_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    starting, imported = threading.Event(), threading.Event()
+
+    def import_for_long() -> FakeEngine:
+        starting.set()
+        imported.wait(30)
+        return FakeEngine()
+
+    bench = Bench(qtbot, tmp_path, engine_factory=import_for_long, load=False)
+    bench.until(starting.is_set)
+    assert timed_close(bench) < 1
+    assert not bench.app.stopped_in_time
+    assert bench.app.engine.starting
+    imported.set()
+    bench.until(bench.app.engine.shutdown)
