@@ -33,6 +33,8 @@ class ChatController(QObject):
     conversationsChanged = Signal()
     currentChanged = Signal(object)
     """The id of the open conversation, or None for a new one."""
+    refreshed = Signal()
+    """What can be done now may have changed."""
 
     def __init__(
         self,
@@ -251,6 +253,8 @@ class ChatController(QObject):
 
     def _show_count(self, tokens: int, limit: int) -> None:
         self._views.composer.set_token_count(tokens, limit)
+        too_long = limit > 0 and tokens >= limit and self._current not in self._leave_out
+        self._views.composer.set_too_long(too_long and not self.reply.running)
         self._views.status.set_context(tokens, limit)
 
     # -- small things -------------------------------------------------------------------------
@@ -271,6 +275,7 @@ class ChatController(QObject):
             self._views.composer.set_enabled_to_send(True, "")
         if self._models.ready and writing is None:
             self.counter.schedule()
+        self.refreshed.emit()
 
     def _show_numbers(self, at: int) -> None:
         """Show the numbers of the reply at a place of the thread, else of the nearest before."""

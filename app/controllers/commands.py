@@ -43,6 +43,7 @@ class CommandsController(QObject):
         super().__init__(parent)
         self._window = window
         self._chat = chat
+        self._models = models
         self._preferences = preferences
         self._store = store
         self._dialogs = dialogs
@@ -52,6 +53,8 @@ class CommandsController(QObject):
         commands.regenerate.triggered.connect(lambda: chat.regenerate())
         commands.export_markdown.triggered.connect(self._export_markdown)
         commands.export_json.triggered.connect(self._export_json)
+        commands.rename.triggered.connect(self._rename)
+        commands.delete.triggered.connect(self._delete)
         commands.load.triggered.connect(models.load)
         commands.cancel_load.triggered.connect(models.cancel_load)
         commands.measure.triggered.connect(models.measure)
@@ -65,8 +68,29 @@ class CommandsController(QObject):
         )
         for mode, action in commands.themes.items():
             action.triggered.connect(lambda _checked, mode=mode: preferences.choose_theme(mode))
+        chat.refreshed.connect(self._enable)
+        self._enable()
         window.settings.browseClicked.connect(self._browse)
         window.transcript.linkActivated.connect(_open_link)
+
+    def _enable(self) -> None:
+        commands = self._window.commands
+        commands.stop.setEnabled(self._chat.reply.running)
+        commands.cancel_load.setEnabled(self._models.loading)
+
+    def _rename(self) -> None:
+        if self._chat.current is None:
+            self._say("There is no chat to rename yet.")
+            return
+        self._window.commands.show_conversations.setChecked(True)
+        self._window.conversations.rename_current()
+
+    def _delete(self) -> None:
+        if self._chat.current is None:
+            self._say("There is no chat to delete yet.")
+            return
+        self._window.commands.show_conversations.setChecked(True)
+        self._window.conversations.ask_delete(self._chat.current)
 
     def _export_markdown(self) -> None:
         self._export("Export as Markdown", ".md", "Markdown (*.md)", export_markdown)

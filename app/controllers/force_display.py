@@ -66,6 +66,9 @@ class ForceDisplay:
         now = in_force(pair, speculation, loaded, why, self._gamma)
         self._views.metrics.set_in_force(self._plotted or now, plotted=self._plotted is not None)
         self._views.header.set_in_force(now)
+        if loaded is None:
+            self._views.status.set_speculation("Drafting begins once a model is loaded", True)
+            return
         if why:
             self._views.status.set_speculation(f"Speculation is off because {why}", False)
             return

@@ -84,6 +84,11 @@ class ModelController(QObject):
         return self._loaded is not None and self._load_job is None and not self._baseline.measuring
 
     @property
+    def loading(self) -> bool:
+        """Whether a pair is being loaded."""
+        return self._load_job is not None
+
+    @property
     def reason(self) -> str:
         """Why no reply can be asked for."""
         return "The plain speed is being measured." if self._baseline.measuring else self._reason

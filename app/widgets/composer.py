@@ -27,6 +27,7 @@ from app.widgets.margins import MARGIN, side_margin
 from app.widgets.message_edit import MessageEdit
 
 _NEARLY = 0.85
+_TOO_LONG = "Longer than the model can read. Enter shows what can be done."
 
 
 class Composer(QWidget):
@@ -47,6 +48,7 @@ class Composer(QWidget):
         self._reason = ""
         self._can_send = True
         self._over = False
+        self._too_long = False
         self._box = _Box(self)
         self._edit = MessageEdit(self._box)
         self._button = QPushButton(self._box)
@@ -131,6 +133,15 @@ class Composer(QWidget):
         self._count.setText(words)
         colour_text(self._count, colour)
 
+    def set_too_long(self, too_long: bool) -> None:
+        """Say that the chat with this message is longer than the model can read.
+
+        The button is then off; Enter still tells ``submitted``, so that the way out is shown.
+        """
+        if too_long != self._too_long:
+            self._too_long = too_long
+            self._dress()
+
     def clear(self) -> None:
         """Remove what is written."""
         self._edit.clear()
@@ -170,16 +181,20 @@ class Composer(QWidget):
         self._button.setAccessibleName(words)
         self._button.setToolTip("Stop (Esc)" if self._busy else "Send (Enter)")
         primary = not self._busy
+        offered = self._sendable() and not self._too_long
         self._button.setProperty("primary", primary)
-        colour = theme.accent_text if primary and self._sendable() else theme.text
-        colour = colour if self._busy or self._sendable() else theme.muted
+        colour = theme.accent_text if primary and offered else theme.text
+        colour = colour if self._busy or offered else theme.muted
         self._button.setIcon(icon("stop" if self._busy else "arrow-up", colour))
-        self._button.setEnabled(self._busy or self._sendable())
+        self._button.setEnabled(self._busy or offered)
         self._button.style().unpolish(self._button)
         self._button.style().polish(self._button)
         if self._reason and not self._can_send:
             self._hint.setText(self._reason)
             colour_text(self._hint, theme.warning if self.text().strip() else theme.muted)
+        elif self._too_long and not self._busy:
+            self._hint.setText(_TOO_LONG)
+            colour_text(self._hint, theme.warning)
         else:
             busy, free = "Esc stops the reply", "Enter sends, Shift+Enter starts a new line"
             self._hint.setText(busy if self._busy else free)

@@ -134,6 +134,18 @@ class ConversationList(QWidget):
         self._confirm.show()
         self._keep.setFocus(Qt.FocusReason.OtherFocusReason)
 
+    def rename_current(self) -> None:
+        """Let the person edit the name of the conversation that is shown, also while searching."""
+        if self._current is None:
+            return
+        if not self.model.index_of(self._current).isValid():
+            self._search.clear()
+            self._search_timer.stop()
+            self._tell_search()
+        index = self.model.index_of(self._current)
+        self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.view.edit(index)
+
     def cancel_delete(self) -> None:
         """Take the question about deleting back; nothing is deleted."""
         focused = self._confirm.isAncestorOf(self.focusWidget() or self)

@@ -77,7 +77,9 @@ class WindowDialogs:
         return dialog
 
     def _open(self, dialog: QDialog, content: QGridLayout) -> None:
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        # The style's own Close button has a black icon, which a dark window swallows.
+        buttons = QDialogButtonBox()
+        buttons.addButton("Close", QDialogButtonBox.ButtonRole.RejectRole)
         buttons.rejected.connect(dialog.reject)
         column = QVBoxLayout(dialog)
         column.setContentsMargins(20, 18, 20, 14)

@@ -15,6 +15,8 @@ class WindowActions:
         self.export_markdown = self._action("Export as Markdown…", "Ctrl+E")
         self.export_json = self._action("Export as JSON…", "Ctrl+Shift+E")
         self.quit = self._action("Quit", "Ctrl+Q")
+        self.rename = self._action("Rename the chat…", "F2")
+        self.delete = self._action("Delete the chat…")
         self.stop = self._action("Stop the reply", "Esc")
         self.regenerate = self._action("Regenerate the last reply", "Ctrl+R")
         self.write = self._action("Write a message", "Ctrl+L")
@@ -43,6 +45,8 @@ class WindowActions:
         chat = bar.addMenu("&Chat")
         chat.addActions([self.new_chat, self.regenerate, self.stop])
         chat.addSeparator()
+        chat.addActions([self.rename, self.delete])
+        chat.addSeparator()
         chat.addActions([self.write, self.search])
         chat.addSeparator()
         chat.addActions([self.export_markdown, self.export_json])
@@ -61,11 +65,14 @@ class WindowActions:
         help_menu.addActions([self.shortcuts, self.about])
 
     def listed(self) -> list[tuple[str, str]]:
-        """Return (what it does, its key) of every command that has a shortcut."""
+        """Return (what it does, its key) of every command and of the keys of single parts."""
         return [
-            (action.text().rstrip("…"), action.shortcut().toString(_NATIVE))
-            for action in self._window.actions()
-            if not action.shortcut().isEmpty()
+            *_PARTS,
+            *(
+                (action.text().rstrip("…"), action.shortcut().toString(_NATIVE))
+                for action in self._window.actions()
+                if not action.shortcut().isEmpty()
+            ),
         ]
 
     def _action(self, text: str, *keys: str) -> QAction:
@@ -81,4 +88,11 @@ class WindowActions:
         return action
 
 
+_PARTS = (
+    ("Send the message", "Enter"),
+    ("Begin a new line in the message", "Shift+Enter"),
+    ("Go to the end of the chat, where it has the focus", "Ctrl+End"),
+    ("Delete the chat, in the list of chats", "Del"),
+)
+"""Keys that only mean something where the focus is, so that they are no commands."""
 _NATIVE = QKeySequence.SequenceFormat.NativeText

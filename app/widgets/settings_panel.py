@@ -241,8 +241,9 @@ class SettingsPanel(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(0)
-        outer.addWidget(self._make_banner())
         outer.addWidget(self._make_scroll(column), 1)
+        # Below, so that its coming moves no setting away under the pointer.
+        outer.addWidget(self._make_banner())
 
     def _make_banner(self) -> QFrame:
         self._banner.setObjectName("banner")

