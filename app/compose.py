@@ -160,14 +160,12 @@ class Paceline(QObject):
             return
         self._closed = True
         self.window.hide()
-        self.preferences.flush()
+        self.preferences.close()
         self.fetch.close()
         self.stopped_in_time = self.engine.shutdown()
         self.pump.drain()
         self.pump.stop()
         self.chat.close()
-        # The last events of the engine may have asked for it once more.
-        self.preferences.flush()
 
     def _wire(self) -> None:
         window, chat = self.window, self.chat

@@ -46,6 +46,7 @@ class PreferencesController(QObject):
         self._panel = panel
         self._notices = notices
         self._kept = kept
+        self._closed = False
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(SAVE_DELAY_MS)
@@ -93,7 +94,13 @@ class PreferencesController(QObject):
 
     def save_soon(self) -> None:
         """Save once changes rest; for when what is kept changed without a choice."""
-        self._timer.start()
+        if not self._closed:
+            self._timer.start()
+
+    def close(self) -> None:
+        """Save now and never again: what ends with the window changes no choice."""
+        self.flush()
+        self._closed = True
 
     def flush(self) -> None:
         """Save now what waits to be saved."""
