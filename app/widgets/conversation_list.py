@@ -14,12 +14,10 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPalette
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QListView,
     QMenu,
     QPushButton,
     QVBoxLayout,
@@ -30,6 +28,7 @@ from app.qtmodels.conversations import ConversationsModel
 from app.records import Conversation
 from app.theme import Theme
 from app.widgets.conversation_row import ConversationDelegate
+from app.widgets.conversation_view import ConversationView
 from app.widgets.icons import icon
 
 _SEARCH_DELAY_MS = 150
@@ -61,7 +60,7 @@ class ConversationList(QWidget):
         self._new = QPushButton("New chat")
         self._search = QLineEdit()
         self._search_icon = QAction(self)
-        self.view = _View()
+        self.view = ConversationView()
         self._empty = QLabel(_EMPTY)
         self._confirm = QFrame()
         self._question = QLabel()
@@ -292,31 +291,3 @@ class ConversationList(QWidget):
         layout.addWidget(self._empty, 1)
         layout.addWidget(self._confirm)
         layout.addWidget(self._note)
-
-
-class _View(QListView):
-    """The list itself: rows of one height, edited by F2 or a double click."""
-
-    deletePressed = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setUniformItemSizes(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.setMouseTracking(True)
-        self.setBackgroundRole(QPalette.ColorRole.Window)
-        self.viewport().setBackgroundRole(QPalette.ColorRole.Window)
-        self.setEditTriggers(
-            QAbstractItemView.EditTrigger.EditKeyPressed
-            | QAbstractItemView.EditTrigger.DoubleClicked
-        )
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Delete asks to delete; the rest moves about."""
-        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
-            self.deletePressed.emit()
-            return
-        super().keyPressEvent(event)
