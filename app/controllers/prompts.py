@@ -61,5 +61,5 @@ def certainly_fits(request: GenerateRequest, limit: int) -> bool:
     """
     most = _TOKENS_AROUND_A_CHAT
     for _, text in request.messages:
-        most += len(text.encode("utf-8", "surrogatepass")) + _TOKENS_AROUND_A_MESSAGE
+        most += len(text.encode("utf-8")) + _TOKENS_AROUND_A_MESSAGE
     return most < limit
