@@ -62,7 +62,7 @@ class PreferencesController(QObject):
         """Take over what the panel says."""
         if settings != self._settings:
             self._settings = settings
-            self._timer.start()
+            self.save_soon()
             self.changed.emit(settings)
 
     def replace(self, settings: Settings) -> None:
