@@ -96,8 +96,13 @@ class MessageFooter(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         row.addWidget(self._numbers, 1)
+        # A row of their own: in the middle of each other, and at the top of numbers that wrap.
+        tools = QHBoxLayout()
+        tools.setSpacing(2)
         for widget in (self._back, self._version, self._forth, self._copy, self._again):
-            row.addWidget(widget, 0, Qt.AlignmentFlag.AlignTop)
+            tools.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addLayout(tools)
+        row.setAlignment(tools, Qt.AlignmentFlag.AlignTop)
         self._back.clicked.connect(lambda: self.versionClicked.emit(-1))
         self._forth.clicked.connect(lambda: self.versionClicked.emit(1))
         self._copy.clicked.connect(self.copyClicked)

@@ -1,9 +1,11 @@
 """One message: its text, its end, its errors, what can be done with it."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QUrl
 from PySide6.QtGui import QEnterEvent, QTextCursor
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.records import Message, MessageState
@@ -265,3 +267,18 @@ def test_a_message_is_as_high_as_its_text_before_it_is_seen(view: TranscriptView
     first = text_view.document().firstBlock().layout()
     assert first.lineCount() == 1
     assert text_view.height() < 3 * first.boundingRect().height()
+
+
+def test_the_number_of_the_version_stands_level_with_its_arrows(
+    view: TranscriptView, qtbot: QtBot
+) -> None:
+    view.set_messages([user("Hi"), replace(reply("Hello"), version=2, versions=2)])
+    view.show()
+    qtbot.waitUntil(lambda: not view.working)
+    label = next(part for part in view.findChildren(QLabel) if part.text() == "2/2")
+    arrow = next(
+        button
+        for button in label.parentWidget().findChildren(QuietButton)
+        if button.toolTip() == "Previous version"
+    )
+    assert abs(label.geometry().center().y() - arrow.geometry().center().y()) <= 1
