@@ -203,8 +203,8 @@ class AutoGamma:
             return MAX_GAMMA if source.gain() > 0 else 0
         rate = self._rate()
         best, best_value, value, survival = 0, 0.0, 0.0, 1.0
-        for gamma in range(1, MAX_GAMMA + 1):
-            survival *= source.at(gamma - 1)
+        for gamma, stands in enumerate(source.acceptance_by_position(), start=1):
+            survival *= stands
             value += survival - rate * (source.step_ms + self._verify.added_ms(gamma))
             if value > best_value:
                 best, best_value = gamma, value
@@ -315,15 +315,6 @@ class _Source:
         """Return the tokens that a round of this source makes beyond what its time is worth."""
         return self._gain / self._gain_weight
 
-    def at(self, position: int) -> float:
-        """Return the chance that a position stands where those before it did."""
-        before = _PRIOR_ACCEPTANCE
-        for index in range(position + 1):
-            before = (self._stood[index] + _PRIOR_WEIGHT * before) / (
-                self._judged[index] + _PRIOR_WEIGHT
-            )
-        return before
-
     def mean_acceptance(self) -> float:
         """Return the chance that a token stands where those before it did, wherever it is."""
         return (sum(self._stood) + _PRIOR_WEIGHT * _PRIOR_ACCEPTANCE) / (
@@ -331,7 +322,16 @@ class _Source:
         )
 
     def acceptance_by_position(self) -> tuple[float, ...]:
-        return tuple(self.at(position) for position in range(MAX_GAMMA))
+        """Return the chance that each position stands where those before it did.
+
+        What is known of a position is the prior of the next.
+        """
+        chances: list[float] = []
+        before = _PRIOR_ACCEPTANCE
+        for stood, judged in zip(self._stood, self._judged, strict=True):
+            before = (stood + _PRIOR_WEIGHT * before) / (judged + _PRIOR_WEIGHT)
+            chances.append(before)
+        return tuple(chances)
 
     def by_confidence(self, confidence: float) -> float:
         bucket = _bucket(confidence)
