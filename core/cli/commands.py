@@ -12,7 +12,7 @@ COMMANDS = {
     "/temperature T": "0 always takes the likeliest token",
     "/system TEXT": "the system prompt; /system - removes it; alone: show it",
     "/colour on|off": "colour the tokens by origin, or not",
-    "/stats": "the numbers of this session",
+    "/stats": "the numbers so far",
     "/quit": "leave (or Ctrl+D)",
 }
 HELP_NOTES = (
