@@ -1,35 +1,15 @@
 """Sending, streaming, stopping, regenerating and switching, from the window to the store."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
-from pytestqt.qtbot import QtBot
 
 from app.records import MessageState
 from app.widgets.error_box import ErrorBox
 from core.errors import UserError
 from core.events import Notice
 from tests.helpers.fake_engine import FakeEngine, Gate, make_round
-from tests.helpers.window import Bench
+from tests.helpers.window import Bench, MakeBench
 
 REPLY = "A hash table is a kind of **shelf**."
-
-MakeBench = Callable[..., Bench]
-
-
-@pytest.fixture
-def make_bench(qtbot: QtBot, tmp_path: Path) -> Iterator[MakeBench]:
-    made: list[Bench] = []
-
-    def make(engine: FakeEngine | None = None, **options: object) -> Bench:
-        bench = Bench(qtbot, tmp_path, engine, **options)
-        made.append(bench)
-        return bench
-
-    yield make
-    for bench in made:
-        bench.close()
 
 
 @pytest.fixture

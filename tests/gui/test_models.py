@@ -1,35 +1,18 @@
 """Loading, failing to load, fetching, and what is in force, from the window's side."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QLabel
-from pytestqt.qtbot import QtBot
 
 from app.settings import Settings
 from core.errors import UserError
 from core.events import DrafterOption, GammaBelief
 from tests.helpers.fake_engine import FakeEngine, Gate, make_round
-from tests.helpers.window import Bench
-
-MakeBench = Callable[..., Bench]
-
-
-@pytest.fixture
-def make_bench(qtbot: QtBot, tmp_path: Path) -> Iterator[MakeBench]:
-    made: list[Bench] = []
-
-    def make(engine: FakeEngine | None = None, **options: object) -> Bench:
-        bench = Bench(qtbot, tmp_path, engine, **options)
-        made.append(bench)
-        return bench
-
-    yield make
-    for bench in made:
-        bench.close()
+from tests.helpers.window import Bench, MakeBench
 
 
 def fetching(*lines: str, code: int = 0) -> Callable[[str], list[str]]:

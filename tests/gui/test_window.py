@@ -1,19 +1,17 @@
 """The window itself: commands, folds, layout, look, and what is kept between starts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QSize
 from PySide6.QtWidgets import QLineEdit, QPushButton
-from pytestqt.qtbot import QtBot
 
 from app.crash import CrashReport
 from app.settings import Settings
 from tests.helpers.fake_engine import FakeEngine, Gate
-from tests.helpers.window import Bench
-
-MakeBench = Callable[..., Bench]
+from tests.helpers.window import MakeBench
 
 
 class Answers:
@@ -45,17 +43,8 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def make_bench(qtbot: QtBot, tmp_path: Path, answers: Answers) -> Iterator[MakeBench]:
-    made: list[Bench] = []
-
-    def make(engine: FakeEngine | None = None, **options: object) -> Bench:
-        bench = Bench(qtbot, tmp_path, engine, dialogs=answers, **options)
-        made.append(bench)
-        return bench
-
-    yield make
-    for bench in made:
-        bench.close()
+def make_bench(make_bench: MakeBench, answers: Answers) -> MakeBench:
+    return partial(make_bench, dialogs=answers)
 
 
 def test_the_side_panels_fold_and_the_folds_are_kept(make_bench: MakeBench) -> None:

@@ -111,3 +111,6 @@ class Bench:
         """Close the window as the person would."""
         self.window.close()
         self.database.close()
+
+
+MakeBench = Callable[..., Bench]
