@@ -15,6 +15,9 @@ from core.models.runners import make_runner
 from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
+_NO_HEAD = "no head was trained for this model"
+_NO_EXIT = "this model was not trained to answer from its first layers"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -108,6 +111,8 @@ def assemble(
         DrafterOption(kind=DrafterKind.MODEL, available=not model_reason, reason=model_reason),
         DrafterOption(kind=DrafterKind.NGRAM, available=not no_rollback, reason=no_rollback),
         DrafterOption(kind=DrafterKind.HYBRID, available=not no_rollback, reason=no_rollback),
+        DrafterOption(kind=DrafterKind.MTP, available=False, reason=_NO_HEAD),
+        DrafterOption(kind=DrafterKind.EARLY_EXIT, available=False, reason=_NO_EXIT),
     )
     loaded = Loaded(
         target=names[0],

@@ -27,6 +27,8 @@ class DrafterKind(StrEnum):
     MODEL = "model"
     NGRAM = "ngram"
     HYBRID = "hybrid"
+    MTP = "mtp"
+    EARLY_EXIT = "early-exit"
 
 
 class Rule(StrEnum):

@@ -11,7 +11,9 @@ _TITLES = {
     DrafterKind.OFF: ("Off", "plain decoding"),
     DrafterKind.MODEL: ("Draft model", "a small model runs ahead"),
     DrafterKind.NGRAM: ("N-gram", "looks the text up in the chat"),
-    DrafterKind.HYBRID: ("Hybrid", "n-gram where it matches, else the draft model"),
+    DrafterKind.HYBRID: ("Hybrid", "n-gram where it matches, else the best of the others"),
+    DrafterKind.MTP: ("MTP head", "a trained head guesses several tokens ahead"),
+    DrafterKind.EARLY_EXIT: ("Early exit", "the target's first layers run ahead"),
 }
 
 

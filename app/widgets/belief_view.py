@@ -1,5 +1,8 @@
 """What the automatic gamma goes by, in bars and words."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.theme import Theme
@@ -11,6 +14,14 @@ from core.requests import DrafterKind
 
 _SCALE = 2.0
 """The bars of the verify time end here, so that a flat row of bars means that rows are cheap."""
+
+_SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        DrafterKind.MODEL: "draft model",
+        DrafterKind.MTP: "MTP head",
+        DrafterKind.EARLY_EXIT: "early exit",
+    }
+)
 
 
 class BeliefView(QWidget):
@@ -74,4 +85,4 @@ def _source_words(source: str) -> str:
     kind, _, length = source.partition("-")
     if kind == DrafterKind.NGRAM:
         return f"n-gram of {length}" if length else "n-gram"
-    return "draft model" if source == DrafterKind.MODEL else source
+    return _SOURCES.get(source, source)

@@ -11,7 +11,13 @@ from app.widgets.fonts import derived
 from app.widgets.formats import rule_words
 from app.widgets.icons import icon
 
-_DRAFTERS = {"model": "draft model", "ngram": "n-gram", "hybrid": "hybrid"}
+_DRAFTERS = {
+    "model": "draft model",
+    "ngram": "n-gram",
+    "hybrid": "hybrid",
+    "mtp": "MTP head",
+    "early-exit": "early exit",
+}
 
 
 class ChatHeader(QFrame):

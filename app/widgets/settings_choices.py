@@ -16,9 +16,15 @@ PRECISIONS = (
     Choice(Precision.NF4, "nf4 (4 bit)"),
 )
 DRAFTERS = (
-    Choice(DrafterKind.HYBRID, "Hybrid", "Repeats where the text repeats, else the draft model."),
+    Choice(
+        DrafterKind.HYBRID,
+        "Hybrid",
+        "Repeats where the text repeats, else an MTP head or the draft model.",
+    ),
     Choice(DrafterKind.MODEL, "Draft model", "A small model of the same family runs ahead."),
     Choice(DrafterKind.NGRAM, "N-gram", "Looks up what followed the same words before."),
+    Choice(DrafterKind.MTP, "MTP head", "A head trained for this model guesses several tokens."),
+    Choice(DrafterKind.EARLY_EXIT, "Early exit", "The target's own first layers run ahead."),
     Choice(DrafterKind.OFF, "Off", "Plain decoding, one token a round."),
 )
 RULES = (

@@ -28,6 +28,8 @@ _COLOURS: Mapping[str, Colour] = MappingProxyType(
         DrafterKind.MODEL: (37, 99, 235),
         DrafterKind.NGRAM: (217, 119, 6),
         DrafterKind.HYBRID: (22, 163, 74),
+        DrafterKind.MTP: (147, 51, 234),
+        DrafterKind.EARLY_EXIT: (219, 39, 119),
     }
 )
 

@@ -6,7 +6,7 @@ COMMANDS = {
     "/help": "show this list",
     "/new": "forget the conversation and begin a new one",
     "/regenerate": "answer the last message again",
-    "/drafter X": "who drafts from now on (off, model, ngram, hybrid); alone: what is available",
+    "/drafter X": "who drafts from now on (hybrid, mtp, model, ...); alone: all there are",
     "/gamma N": "tokens drafted a round, 0 to 16; /gamma auto chooses them for speed",
     "/rule X": "how drafts are accepted (exact, block; lossy: target-prob, typical, ensemble)",
     "/temperature T": "0 always takes the likeliest token",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from core.errors import BugError
 from core.models.runner import Runner
 from core.prompt import common_prefix_length
 
@@ -17,9 +18,26 @@ class TokenCache:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self._ids: list[int] = []
+        self._states = torch.empty(0)
+        self._kept_layers: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the states after so many layers of all that is read from now on; () keeps none.
+
+        Forgets everything where that changes what is kept.
+        """
+        if tuple(layers) != self._kept_layers:
+            self.clear()
+            self.runner.keep_states(layers)
+            self._kept_layers = tuple(layers)
+            self._states = torch.empty(0)
+
+    def states(self, first: int) -> torch.Tensor:
+        """Return the kept states [len(self) - first, width] of the cached tokens from ``first``."""
+        return self._states[first : len(self._ids)]
 
     def keep_prefix_of(self, ids: Sequence[int], known: int = 0) -> int:
         """Rewind to the longest prefix shared with ``ids``; return its length.
@@ -50,6 +68,8 @@ class TokenCache:
             self.runner.crop(0)
             raise
         self._ids.extend(ids)
+        if self._kept_layers:
+            self._store(self.runner.states)
         return logits
 
     def prefill(self, ids: Sequence[int], stop: Callable[[], bool]) -> Iterator[int]:
@@ -65,3 +85,14 @@ class TokenCache:
             done += len(chunk)
             self.rewind(done)
             yield done
+
+    def _store(self, states: torch.Tensor | None) -> None:
+        if states is None:
+            raise BugError("The runner was asked to keep states and has none.")
+        length = len(self._ids)
+        if length > len(self._states):
+            grown = states.new_empty(max(length, 2 * len(self._states), 512), states.shape[1])
+            if len(self._states):
+                grown[: len(self._states)] = self._states
+            self._states = grown
+        self._states[length - len(states) : length] = states

@@ -19,6 +19,12 @@ class Runner(Protocol):
     device: torch.device
     croppable: bool
     """Whether the cache can be rolled back; recurrent states cannot."""
+    layers: int
+    """How many decoder layers the model has."""
+    hidden: int
+    """How wide the state of a token is between layers."""
+    states: torch.Tensor | None
+    """Of the last pass, the states that :meth:`keep_states` asked for: [len(ids), width]."""
 
     @property
     def length(self) -> int:
@@ -32,6 +38,18 @@ class Runner(Protocol):
 
         Fewer are kept (then none) where the cache cannot go back that far.
         """
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the states after so many layers in later passes, side by side; () keeps none.
+
+        The state after all layers is the normalised one, which the head reads.
+        """
+
+    def embed(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the input embeddings [len(ids), hidden] of tokens, float32."""
+
+    def unembedding(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the head's weights [len(ids), hidden] for these tokens, float32."""
 
 
 class EagerRunner:
@@ -59,6 +77,10 @@ class EagerRunner:
         self._shortest = 0
         self._cache = self._new_cache()
         self.croppable = not _is_recurrent(self._cache)
+        self.layers: int = config.num_hidden_layers
+        self.hidden: int = config.hidden_size
+        self.states: torch.Tensor | None = None
+        self._kept_layers: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
@@ -72,7 +94,13 @@ class EagerRunner:
         arguments: dict[str, Any] = {self._cache_argument: self._cache, "use_cache": True}
         if self._keep_argument is not None:
             arguments[self._keep_argument] = rows
-        logits: torch.Tensor = self._model(inputs, **arguments).logits[0, -rows:].float()
+        if self._kept_layers:
+            arguments["output_hidden_states"] = True
+        output = self._model(inputs, **arguments)
+        if self._kept_layers:
+            kept = [output.hidden_states[layer][0] for layer in self._kept_layers]
+            self.states = torch.cat(kept, dim=1).float()
+        logits: torch.Tensor = output.logits[0, -rows:].float()
         self._length += len(ids)
         return fitted(logits, self.vocab_size)
 
@@ -91,6 +119,25 @@ class EagerRunner:
         if self._has_window:
             self._shortest = length if length >= self._window else 0
         return length
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the states after so many layers in later passes, side by side; () keeps none."""
+        self._kept_layers = tuple(layers)
+        self.states = None
+
+    @torch.inference_mode()
+    def embed(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the input embeddings [len(ids), hidden] of tokens, float32."""
+        chosen = torch.tensor(list(ids), dtype=torch.long, device=self.device)
+        embedded: torch.Tensor = self._model.get_input_embeddings()(chosen)
+        return embedded.float()
+
+    @torch.inference_mode()
+    def unembedding(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the head's weights [len(ids), hidden] for these tokens, float32."""
+        chosen = torch.tensor(list(ids), dtype=torch.long, device=self.device)
+        weight: torch.Tensor = self._model.get_output_embeddings().weight
+        return weight[chosen].float()
 
     def _new_cache(self) -> DynamicCache:
         cache = DynamicCache(config=self._model.config)

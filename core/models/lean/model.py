@@ -54,16 +54,18 @@ def read_lean_model(
         with _opened(files) as get:
             layers.append(_layer(shape, f"model.layers.{number}", get))
         on_fraction((number + 1) / (shape.layers + 1))
+    embedding_name = "model.embed_tokens.weight"
+    head_name = embedding_name if shape.tied_head else "lm_head.weight"
     with _opened(files) as get:
-        embedding_name = "model.embed_tokens.weight"
-        head = _linear(shape, get(embedding_name if shape.tied_head else "lm_head.weight"))
+        head = _linear(shape, get(head_name))
         norm = get("model.norm.weight").float()
     with _opened(files) as get:
         # A mapping of its own, of which only the rows that are looked up come into memory.
-        embedding = get(embedding_name)
+        embedding, unembedding = get(embedding_name), get(head_name)
     weights = LeanWeights(
         shape=shape,
         embedding=embedding,
+        unembedding=unembedding,
         layers=tuple(layers),
         norm=norm,
         head=head,

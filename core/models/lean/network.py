@@ -33,12 +33,14 @@ class LeanLayer:
 class LeanWeights:
     """All weights of a model.
 
-    ``embedding`` [vocab, hidden] is in the checkpoint's format and stays mapped from its file;
-    ``rotations`` [positions, head size / 2] are complex.
+    ``embedding`` and ``unembedding`` [vocab, hidden] are in the checkpoint's format and stay mapped
+    from its file, and so take no memory until rows of them are looked up; ``head`` is the second
+    one in int8. ``rotations`` [positions, head size / 2] are complex.
     """
 
     shape: LeanShape
     embedding: torch.Tensor
+    unembedding: torch.Tensor
     layers: tuple[LeanLayer, ...]
     norm: torch.Tensor
     head: Int8Linear
@@ -52,21 +54,34 @@ class LeanNetwork:
         self._weights = weights
         self._cache = cache
 
-    def hidden(self, ids: Sequence[int]) -> torch.Tensor:
-        """Append ``ids`` to the cache and return the normalised hidden states [rows, hidden]."""
+    def hidden(
+        self, ids: Sequence[int], keep: Sequence[int] = ()
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Append ``ids`` to the cache and return their normalised hidden states [rows, hidden].
+
+        Beside them, side by side, the states after ``keep`` layers [rows, len(keep) * hidden].
+        """
         weights, cache = self._weights, self._cache
         rows = len(ids)
         blocks = cache.plan(rows)
         rotations = weights.rotations[cache.length : cache.length + rows, None]  # [rows, 1, half]
         state = F.embedding(torch.tensor(ids), weights.embedding).float()  # [rows, hidden]
+        kept = {0: state} if 0 in keep else {}
         for index, layer in enumerate(weights.layers):
             queries, keys, values = self._project(layer, state, rotations)
             mixed = cache.attend(index, queries, keys, values, blocks)
             state = state + layer.output(mixed)
             gate, up = layer.gate_up(self._norm(state, layer.post_norm)).chunk(2, dim=1)
             state = state + layer.down(F.silu(gate).mul_(up))
+            if index + 1 in keep:
+                kept[index + 1] = state
         cache.length += rows
-        return self._norm(state, weights.norm)
+        normalised = self._norm(state, weights.norm)
+        if not keep:
+            return normalised, None
+        # As in transformers, the state after the last layer is the one that the head reads.
+        kept[len(weights.layers)] = normalised
+        return normalised, torch.cat([kept[layer] for layer in keep], dim=1)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return float32 logits [rows, vocab] of normalised hidden states."""

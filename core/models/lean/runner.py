@@ -25,6 +25,11 @@ class LeanRunner:
         self.context_limit = min(len(weights.rotations), context_limit or len(weights.rotations))
         self.device = torch.device("cpu")
         self.croppable = True
+        self.layers = weights.shape.layers
+        self.hidden = weights.shape.hidden
+        self.states: torch.Tensor | None = None
+        self._kept_layers: tuple[int, ...] = ()
+        self._weights = weights
         self._cache = KeyValueCache(weights.shape, self.context_limit)
         self._network = LeanNetwork(weights, self._cache)
 
@@ -36,16 +41,31 @@ class LeanRunner:
     @torch.inference_mode()
     def forward(self, ids: Sequence[int], rows: int) -> torch.Tensor:
         """Append ``ids`` and return the logits [rows, vocab] float32 after the last ``rows``."""
-        states = [
-            self._network.hidden(ids[first : first + _PASS_ROWS])
+        passes = [
+            self._network.hidden(ids[first : first + _PASS_ROWS], self._kept_layers)
             for first in range(0, len(ids), _PASS_ROWS)
         ]
+        kept = [states for _, states in passes if states is not None]
+        self.states = torch.cat(kept) if kept else None
         # Only the last passes hold rows that are asked for.
         needed = -(-rows // _PASS_ROWS) + 1
-        hidden = torch.cat(states[-needed:])[-rows:]
+        hidden = torch.cat([normalised for normalised, _ in passes[-needed:]])[-rows:]
         return fitted(self._network.logits(hidden), self.vocab_size)
 
     def crop(self, length: int) -> int:
         """Forget all but the first ``length`` tokens; return how many are kept."""
         self._cache.length = min(length, self._cache.length)
         return self._cache.length
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the states after so many layers in later passes, side by side; () keeps none."""
+        self._kept_layers = tuple(layers)
+        self.states = None
+
+    def embed(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the input embeddings [len(ids), hidden] of tokens, float32."""
+        return self._weights.embedding[list(ids)].float()
+
+    def unembedding(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the head's weights [len(ids), hidden] for these tokens, float32."""
+        return self._weights.unembedding[list(ids)].float()

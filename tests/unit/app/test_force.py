@@ -5,6 +5,7 @@ from dataclasses import replace
 from app.controllers.force import drafter_choices, in_force, off_reason, speculation_for
 from app.settings import Settings
 from core.events import DrafterOption, Loaded
+from core.requests import DrafterKind
 
 NO_DRAFT = "the pair has no draft model."
 LOADED = Loaded(
@@ -72,6 +73,6 @@ def test_a_lossy_rule_is_in_force_only_while_something_drafts() -> None:
 
 def test_every_drafter_is_listed_and_refused_ones_say_why() -> None:
     choices = {choice.value: choice for choice in drafter_choices(LOADED)}
-    assert set(choices) == {"off", "ngram", "hybrid", "model"}
+    assert set(choices) == set(DrafterKind)
     assert not choices["model"].enabled
     assert choices["model"].reason == NO_DRAFT

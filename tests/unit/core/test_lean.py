@@ -105,6 +105,22 @@ def test_what_was_rolled_back_leaves_no_trace(pairs):
     assert torch.equal(runner.forward(TEXT[50:60], 10), fresh.forward(TEXT[50:60], 10))
 
 
+def test_it_keeps_states_close_to_the_models_over_several_passes(pairs):
+    model, lean = pairs["llama"]
+    ids = [1 + 7 * i % 200 for i in range(70)]
+    runner = LeanRunner(lean)
+    runner.keep_states((1, 2))
+    runner.forward(ids, 1)
+    with torch.no_grad():
+        states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    expected = torch.cat([states[1][0], states[2][0]], dim=1)
+    assert torch.nn.functional.cosine_similarity(runner.states, expected).min() > 0.99
+    torch.testing.assert_close(
+        runner.embed(ids[:3]), model.model.embed_tokens(torch.tensor(ids[:3])).detach()
+    )
+    torch.testing.assert_close(runner.unembedding([4, 2]), model.lm_head.weight[[4, 2]].detach())
+
+
 def test_the_cache_grows_without_changing_what_it_holds(pairs, monkeypatch):
     _, lean = pairs["llama"]
     roomy = LeanRunner(lean).forward(TEXT, 5)
