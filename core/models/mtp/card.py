@@ -63,7 +63,8 @@ class HeadShape:
     norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
-        for name in ("heads", "kv_heads", "head_dim", "intermediate", "blocks"):
+        _whole("shape.blocks", self.blocks, 1, 8)
+        for name in ("heads", "kv_heads", "head_dim", "intermediate"):
             _whole(f"shape.{name}", getattr(self, name), 1, 2**20)
         _require(self.heads % self.kv_heads == 0, "shape.kv_heads")
         _require(self.head_dim % 2 == 0, "shape.head_dim")
