@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import torch
 from transformers import DynamicCache
 
+from core.errors import BugError
+
 
 class Runner(Protocol):
     """A causal model with its own key/value cache of one sequence. Used by one thread."""
@@ -19,6 +21,8 @@ class Runner(Protocol):
     device: torch.device
     croppable: bool
     """Whether the cache can be rolled back; recurrent states cannot."""
+    exits_early: bool
+    """Whether :meth:`forward_shallow` can be called."""
     layers: int
     """How many decoder layers the model has."""
     hidden: int
@@ -32,6 +36,13 @@ class Runner(Protocol):
 
     def forward(self, ids: Sequence[int], rows: int) -> torch.Tensor:
         """Append ``ids`` and return the logits [rows, vocab] float32 after the last ``rows``."""
+
+    def forward_shallow(self, ids: Sequence[int], start: int, layers: int) -> torch.Tensor:
+        """Return the logits [1, vocab] after ``ids`` by the first ``layers`` and the head alone.
+
+        The tokens stand at ``start``, at or after the cache's length, which does not change;
+        those between were given to earlier calls.
+        """
 
     def crop(self, length: int) -> int:
         """Forget all but the first ``length`` tokens; return how many are kept.
@@ -77,6 +88,7 @@ class EagerRunner:
         self._shortest = 0
         self._cache = self._new_cache()
         self.croppable = not _is_recurrent(self._cache)
+        self.exits_early = False
         self.layers: int = config.num_hidden_layers
         self.hidden: int = config.hidden_size
         self.states: torch.Tensor | None = None
@@ -119,6 +131,10 @@ class EagerRunner:
         if self._has_window:
             self._shortest = length if length >= self._window else 0
         return length
+
+    def forward_shallow(self, ids: Sequence[int], start: int, layers: int) -> torch.Tensor:
+        """Raise BugError: models of transformers are run whole."""
+        raise BugError("This runner does not exit early.")
 
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep the states after so many layers in later passes, side by side; () keeps none."""

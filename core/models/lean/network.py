@@ -55,11 +55,12 @@ class LeanNetwork:
         self._cache = cache
 
     def hidden(
-        self, ids: Sequence[int], keep: Sequence[int] = ()
+        self, ids: Sequence[int], keep: Sequence[int] = (), layers: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Append ``ids`` to the cache and return their normalised hidden states [rows, hidden].
 
         Beside them, side by side, the states after ``keep`` layers [rows, len(keep) * hidden].
+        With ``layers`` only so many are run, and only their part of the cache is written.
         """
         weights, cache = self._weights, self._cache
         rows = len(ids)
@@ -67,7 +68,7 @@ class LeanNetwork:
         rotations = weights.rotations[cache.length : cache.length + rows, None]  # [rows, 1, half]
         state = F.embedding(torch.tensor(ids), weights.embedding).float()  # [rows, hidden]
         kept = {0: state} if 0 in keep else {}
-        for index, layer in enumerate(weights.layers):
+        for index, layer in enumerate(weights.layers[:layers]):
             queries, keys, values = self._project(layer, state, rotations)
             mixed = cache.attend(index, queries, keys, values, blocks)
             state = state + layer.output(mixed)

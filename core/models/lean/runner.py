@@ -25,6 +25,7 @@ class LeanRunner:
         self.context_limit = min(len(weights.rotations), context_limit or len(weights.rotations))
         self.device = torch.device("cpu")
         self.croppable = True
+        self.exits_early = True
         self.layers = weights.shape.layers
         self.hidden = weights.shape.hidden
         self.states: torch.Tensor | None = None
@@ -51,6 +52,21 @@ class LeanRunner:
         needed = -(-rows // _PASS_ROWS) + 1
         hidden = torch.cat([normalised for normalised, _ in passes[-needed:]])[-rows:]
         return fitted(self._network.logits(hidden), self.vocab_size)
+
+    @torch.inference_mode()
+    def forward_shallow(self, ids: Sequence[int], start: int, layers: int) -> torch.Tensor:
+        """Return the logits [1, vocab] after ``ids`` at ``start`` by the first ``layers`` alone.
+
+        They read and write those layers' rows of the cache, whose length stays. A later pass over
+        the same tokens writes the same rows again, bit for bit.
+        """
+        length = self._cache.length
+        self._cache.length = start
+        try:
+            hidden, _ = self._network.hidden(ids, layers=layers)
+        finally:
+            self._cache.length = length
+        return fitted(self._network.logits(hidden[-1:]), self.vocab_size)
 
     def crop(self, length: int) -> int:
         """Forget all but the first ``length`` tokens; return how many are kept."""

@@ -138,6 +138,30 @@ def test_the_last_positions_of_the_context_can_be_used(pairs):
     assert runner.forward(TEXT[95:100], 5).shape == (5, 256)
 
 
+@pytest.mark.parametrize("start", [1, 60, 126])
+def test_a_pass_through_all_layers_ahead_of_the_cache_gives_its_logits(pairs, start):
+    _, lean = pairs["llama"]
+    runner, fresh = LeanRunner(lean), LeanRunner(lean)
+    runner.forward(TEXT[:start], 1)
+    fresh.forward(TEXT[:start], 1)
+    ahead = [
+        runner.forward_shallow(TEXT[p : p + 1], p, runner.layers) for p in range(start, start + 6)
+    ]
+    assert runner.length == start
+    assert torch.equal(torch.cat(ahead), fresh.forward(TEXT[start : start + 6], 6))
+
+
+def test_shallow_passes_leave_no_trace(pairs):
+    _, lean = pairs["qwen2"]
+    runner, fresh = LeanRunner(lean), LeanRunner(lean)
+    runner.forward(TEXT[:50], 1)
+    fresh.forward(TEXT[:50], 1)
+    for position in range(50, 70):
+        shallow = runner.forward_shallow([9], position, 1)
+    assert shallow.shape == (1, 256)
+    assert torch.equal(runner.forward(TEXT[50:60], 10), fresh.forward(TEXT[50:60], 10))
+
+
 @pytest.mark.parametrize("gamma", range(9))
 def test_greedy_speculative_text_is_plain_text_on_this_runner(pairs, gamma):
     _, lean = pairs["llama"]
