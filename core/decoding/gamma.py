@@ -6,6 +6,7 @@ the chance that all of the first k stand, t_d a token's drafting time, V(rows) t
 of a verification, and lambda the tokens per millisecond at present.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from core.drafting.base import Draft
@@ -122,6 +123,15 @@ class AutoGamma:
         self._rounds = 0
         self._last: str | None = None
 
+    def seed(self, verify_ms: Mapping[int, float], step_ms: Mapping[str, float]) -> None:
+        """Begin with measured times: of a verification by rows, and of a draft step by source.
+
+        Rounds refine them from there on.
+        """
+        self._verify.seed(verify_ms)
+        for name, time_ms in step_ms.items():
+            self._source(name).seed(time_ms)
+
     def next(self) -> int:
         """Begin a round: every source is asked for its own limit.
 
@@ -218,6 +228,11 @@ class _VerifyTimes:
         self._measured: dict[int, float] = {}
         self._times = [0.0] * (MAX_GAMMA + 3)
 
+    def seed(self, times_ms: Mapping[int, float]) -> None:
+        self._measured.update(times_ms)
+        if self._measured:
+            self._times = self._line()
+
     def observe(self, rows: int, time_ms: float) -> None:
         old = self._measured.get(rows)
         # One slow round (a page fault, another program) must not pass for the cost of its rows.
@@ -273,6 +288,10 @@ class _Source:
         self._bucket_stood = [0.0] * _BUCKETS
         self._gain = _PRIOR_GAIN * _PRIOR_WEIGHT
         self._gain_weight = _PRIOR_WEIGHT
+
+    def seed(self, step_ms: float) -> None:
+        self.step_ms = step_ms
+        self.is_measured = True
 
     def trial(self, now: int) -> bool:
         """Return whether a source that is off should be tried: a few rounds, ever more rarely."""
