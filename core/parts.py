@@ -8,10 +8,10 @@ from core.drafting.base import Drafter
 from core.drafting.hybrid import HybridDrafter
 from core.drafting.model import ModelDrafter
 from core.drafting.ngram import NgramDrafter
-from core.errors import BugError
+from core.errors import BugError, UserError
 from core.events import DrafterOption, Loaded
 from core.models.cache import TokenCache
-from core.models.runners import make_runner
+from core.models.runners import make_runner, runner_notice
 from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
@@ -95,16 +95,23 @@ def assemble(
     drafting: ModelDrafter | None = None
     no_draft = no_draft or "no draft model is loaded with this target"
     if draft is not None:
-        draft_runner = make_runner(draft, vocab_size=vocab_size)
-        if draft_runner.croppable:
-            drafting = ModelDrafter(draft_runner)
+        try:
+            draft_runner = make_runner(draft, vocab_size=vocab_size)
+        except UserError as error:
+            no_draft = error.message[:1].lower() + error.message[1:].rstrip(".")
+            notices += (f"The draft model was left out: {no_draft}.",)
         else:
-            no_draft = f"{names[1]} keeps a recurrent state, which cannot be rolled back"
+            if draft_runner.croppable:
+                drafting = ModelDrafter(draft_runner)
+            else:
+                no_draft = f"{names[1]} keeps a recurrent state, which cannot be rolled back"
     no_rollback = (
         ""
         if runner.croppable
         else f"{names[0]} keeps a recurrent state, which cannot be rolled back after a rejection"
     )
+    if slow := runner_notice(runner, names[0]):
+        notices += (slow,)
     model_reason = no_rollback or ("" if drafting is not None else no_draft)
     options = (
         DrafterOption(kind=DrafterKind.OFF, available=True),

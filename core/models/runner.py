@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from transformers import DynamicCache
 
-from core.errors import BugError
+from core.errors import BugError, UserError
 
 
 class Runner(Protocol):
@@ -67,7 +67,10 @@ class EagerRunner:
     """Any transformers causal language model on any device: the reference runner.
 
     ``vocab_size`` cuts or pads the logits (with minus infinity), so that a draft of another
-    padded width has the target's. Sliding-window layers are rolled back by recording.
+    padded width has the target's. Sliding-window layers are rolled back by recording; for models
+    with recurrent layers there is a runner of its own.
+
+    Raises UserError for models that take no cache of attention keys and values.
     """
 
     def __init__(
@@ -83,11 +86,20 @@ class EagerRunner:
         parameters = inspect.signature(model.forward).parameters
         # transformers renamed the argument in 5.2x; the old name warns where the new one exists.
         self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
+        if self._cache_argument not in parameters:
+            raise UserError(
+                f"Models of the kind {type(model).__name__} keep what they have read in a form "
+                "that Paceline does not know.",
+                "Choose another model.",
+            )
+        # Not every model counts its positions on from the cache when it is left to itself.
+        self._positions_argument = "position_ids" if "position_ids" in parameters else None
         self._keep_argument = "logits_to_keep" if "logits_to_keep" in parameters else None
         self._length = 0
         self._shortest = 0
         self._cache = self._new_cache()
-        self.croppable = not _is_recurrent(self._cache)
+        self._dtype: torch.dtype = model.dtype
+        self.croppable = not any(is_recurrent(layer) for layer in self._cache.layers)
         self.exits_early = False
         self.layers: int = config.num_hidden_layers
         self.hidden: int = config.hidden_size
@@ -104,6 +116,9 @@ class EagerRunner:
         """Append ``ids`` and return the logits [rows, vocab] float32 after the last ``rows``."""
         inputs = torch.tensor([list(ids)], dtype=torch.long, device=self.device)  # [1, len(ids)]
         arguments: dict[str, Any] = {self._cache_argument: self._cache, "use_cache": True}
+        if self._positions_argument is not None:
+            positions = torch.arange(self._length, self._length + len(ids), device=self.device)
+            arguments[self._positions_argument] = positions[None]
         if self._keep_argument is not None:
             arguments[self._keep_argument] = rows
         if self._kept_layers:
@@ -160,8 +175,10 @@ class EagerRunner:
         windows = [w for layer in cache.layers if (w := getattr(layer, "sliding_window", None))]
         self._has_window = bool(windows)
         self._window: int = min(windows, default=0)
-        if self._has_window:
-            cache.activate_past_recording()  # type: ignore[no-untyped-call]
+        layers: list[Any] = cache.layers
+        for layer in layers:
+            if hasattr(layer, "sliding_window") and not is_recurrent(layer):
+                layer.activate_past_recording()
         return cache
 
 
@@ -173,5 +190,6 @@ def fitted(logits: torch.Tensor, vocab_size: int) -> torch.Tensor:
     return torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
 
 
-def _is_recurrent(cache: DynamicCache) -> bool:
-    return any(hasattr(layer, "recurrent_states") for layer in cache.layers)
+def is_recurrent(layer: Any) -> bool:
+    """Return whether a cache's layer keeps a recurrent or convolution state."""
+    return hasattr(layer, "recurrent_states")
