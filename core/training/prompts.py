@@ -61,9 +61,13 @@ class Prompt:
 
     def __post_init__(self) -> None:
         for name, text in (("text", self.text), ("system", self.system)):
-            if text is not None and not text.strip():
+            if name == "system" and text is None:
+                continue
+            if not isinstance(text, str):
+                raise UserError(f'The value of "{name}" is no text.', "Put it in double quotes.")
+            if not text.strip():
                 raise UserError(f"The {name} is empty.", "Write something there, or remove it.")
-            if text is not None and "\0" in text:
+            if "\0" in text:
                 raise UserError(f"The {name} holds a zero character.", "Save the file as UTF-8.")
         if len(self.text) + len(self.system or "") > MAX_PROMPT_CHARACTERS:
             raise UserError(
@@ -152,10 +156,6 @@ def _user_object(line: str) -> dict[str, Any]:
     if "text" not in entry:
         found = ", ".join(map(repr, list(entry)[:5])) or "none"
         raise UserError(f'The key "text" is missing; its keys are: {found}.', "Add the prompt.")
-    for key in ("text", "system"):
-        value = entry.get(key)
-        if not isinstance(value, str) and not (key == "system" and value is None):
-            raise UserError(f'The value of "{key}" is no text.', "Put it in double quotes.")
     if entry.get("split", Split.TRAIN) not in tuple(Split):
         raise UserError(
             f"The split is {str(entry['split'])[:40]!r}.", f"It must be one of: {', '.join(Split)}."
