@@ -21,7 +21,7 @@ from core.decoding.reply import ReplyAssembler
 from core.decoding.rules import acceptance_rule
 from core.decoding.sampling import Sampler
 from core.drafting.base import Drafter
-from core.errors import UserError
+from core.errors import Cancelled, UserError
 from core.events import (
     Event,
     Failed,
@@ -32,11 +32,11 @@ from core.events import (
     Notice,
     PrefillProgress,
 )
-from core.hub.library import data_root
 from core.metrics import MetricsAccumulator
 from core.parts import Parts, assemble
 from core.prompt import Rendered, render
 from core.requests import GenerateRequest, LoadRequest
+from core.warmup import needs_warming, warm_up
 
 _LOG = logging.getLogger(__name__)
 
@@ -83,7 +83,8 @@ class Engine:
         Raises UserError with what to do, Cancelled when ``cancel`` was set; nothing is loaded then.
         """
         # Reading checkpoints pulls in half of transformers; from_parts does without it.
-        from core.models.loader import load_pair
+        from core.hub.library import data_root
+        from core.models.loader import LoadedModel, load_pair
         from core.models.pairing import check_pair
 
         self.unload()
@@ -104,25 +105,39 @@ class Engine:
                 no_draft = f"{draft.name} does not fit: {_clause(verdict.reason)}"
                 notices += (f"The draft model was left out: {_clause(verdict.reason)}.",)
                 draft = None
-        self._parts = assemble(
-            target=target.model,
-            tokenizer=target.tokenizer,
-            draft=draft.model if draft is not None else None,
-            names=(target.name, draft.name if draft is not None else None),
-            precision=target.precision,
-            context_limit=target.context_limit,
-            notices=notices,
-            no_draft=no_draft,
-        )
-        return self._parts.loaded
+
+        def build(draft: LoadedModel | None, notices: tuple[str, ...], no_draft: str) -> Parts:
+            return assemble(
+                target=target.model,
+                tokenizer=target.tokenizer,
+                draft=draft.model if draft is not None else None,
+                names=(target.name, draft.name if draft is not None else None),
+                precision=target.precision,
+                context_limit=target.context_limit,
+                notices=notices,
+                no_draft=no_draft,
+            )
+
+        parts = build(draft, notices, no_draft)
+        if needs_warming(parts):
+            on_progress(LoadProgress(stage="Measuring the models"))
+            if not warm_up(parts, cancel.is_cancelled) and draft is not None:
+                left_out = f"there is not enough memory to run {draft.name} beside {target.name}"
+                del parts, pair, draft
+                _free_memory()
+                notices += (f"The draft model was left out: {left_out}.",)
+                parts = build(None, notices, left_out)
+                warm_up(parts, cancel.is_cancelled)
+            if cancel.cancelled:
+                raise Cancelled
+        self._parts = parts
+        return parts.loaded
 
     def unload(self) -> None:
         """Drop the models and give their memory back."""
         self._close_running()
         self._parts = None
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        _free_memory()
 
     def clear_caches(self) -> None:
         """Forget every prompt that was read, so that the next one is read from its start."""
@@ -265,6 +280,12 @@ class Engine:
         if self._parts is None:
             raise UserError("No model is loaded.", "Load a model first.")
         return self._parts
+
+
+def _free_memory() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def _clause(sentence: str) -> str:

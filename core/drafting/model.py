@@ -23,6 +23,11 @@ class ModelDrafter:
         self._stopped = False
         self._notice: Notice | None = None
 
+    @property
+    def runner(self) -> Runner:
+        """The draft model's own runner."""
+        return self._runner
+
     def take_notice(self) -> Notice | None:
         """Return why it stopped drafting in this reply, once."""
         notice, self._notice = self._notice, None

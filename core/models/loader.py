@@ -16,7 +16,7 @@ from core.events import LoadProgress
 from core.hub.files import explain_write_error
 from core.models.checkpoint import NotLean, OutOfMemory, read_folder, read_gguf, save_folder
 from core.models.gguf_header import read_gguf_vocabulary
-from core.models.memory import free_memory_bytes, judge_fit
+from core.models.memory import free_memory_bytes, judge_fit, weights_room_bytes
 from core.models.pairing import compare_vocabularies
 from core.models.precision import (
     choose_device,
@@ -81,7 +81,8 @@ def load_pair(
     draft = None if request.draft is None else open_source(request.draft)
     device = choose_device(request.device)
     free_bytes = free_memory_bytes(device)
-    precision = choose_precision(request.precision, device, target.elements, free_bytes)
+    room_bytes = weights_room_bytes(target, device, request.context_limit, free_bytes)
+    precision = choose_precision(request.precision, device, target.elements, room_bytes)
     fit = judge_fit(
         target,
         draft,

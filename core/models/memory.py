@@ -16,6 +16,10 @@ DEFAULT_CONTEXT = 4096
 """The context that a cache is sized for where none is asked for, in tokens."""
 WORKSPACE_BYTES = 300_000_000
 """Activations, logits of a prefill chunk and the libraries themselves, roughly."""
+CUDA_BYTES = 600_000_000
+"""What the driver and the libraries take of a GPU's memory for a process, roughly."""
+GRAPHS_BYTES = 200_000_000
+"""The pool and the buffers of one model's captured passes on a GPU, roughly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +75,16 @@ def judge_fit(
     context_tokens: int | None,
     free_bytes: int | None,
 ) -> FitVerdict:
-    """Return whether target and draft fit into ``free_bytes`` with both caches."""
+    """Return whether target and draft fit into ``free_bytes``.
+
+    Counted are the weights and caches of both, their captured passes on a GPU, and a margin.
+    """
     tokens = context_tokens or DEFAULT_CONTEXT
-    alone = estimate(target, precision, tokens).total_bytes + WORKSPACE_BYTES
+    alone = estimate(target, precision, tokens).total_bytes + _margin_bytes(device)
     needed = alone
     if draft is not None:
         needed += estimate(draft, draft_precision(precision, device), tokens).total_bytes
+        needed += _graphs_bytes(device)
     if free_bytes is None:
         reason = f"About {format_bytes(needed)} of memory are needed."
     else:
@@ -91,6 +99,27 @@ def judge_fit(
         free_bytes=free_bytes,
         reason=reason,
     )
+
+
+def weights_room_bytes(
+    target: ModelSource, device: Device, context_tokens: int | None, free_bytes: int | None
+) -> int | None:
+    """Return what a target's weights may take of ``free_bytes`` beside all else that it needs."""
+    if free_bytes is None:
+        return None
+    cache_bytes = estimate(
+        target, Precision.BFLOAT16, context_tokens or DEFAULT_CONTEXT
+    ).cache_bytes
+    return max(free_bytes - cache_bytes - _margin_bytes(device), 0)
+
+
+def _margin_bytes(device: Device) -> int:
+    own_bytes = CUDA_BYTES if device is Device.CUDA else 0
+    return WORKSPACE_BYTES + own_bytes + _graphs_bytes(device)
+
+
+def _graphs_bytes(device: Device) -> int:
+    return GRAPHS_BYTES if device is Device.CUDA else 0
 
 
 def free_memory_bytes(device: Device) -> int | None:

@@ -66,20 +66,20 @@ def precision_options(device: str = Device.AUTO) -> list[PrecisionOption]:
 
 
 def choose_precision(
-    precision: str, device: Device, elements: int, free_bytes: int | None
+    precision: str, device: Device, elements: int, room_bytes: int | None
 ) -> Precision:
     """Turn "auto" into the precision for a target with that many weights.
 
     On a CPU that is int8, whose kernel judges eight rows in the time of one; the loader falls back
     to :func:`dense_cpu_precision` for models that it is not made for. On CUDA it is bfloat16 where
-    the weights fit into ``free_bytes`` (None: unknown), else nf4. Raises UserError for one that is
+    the weights fit into ``room_bytes`` (None: unknown), else nf4. Raises UserError for one that is
     not to be had.
     """
     if precision == Precision.AUTO:
         if device is Device.CPU:
             return Precision.INT8
         needs_bytes = weights_bytes(elements, Precision.BFLOAT16)
-        if free_bytes is None or needs_bytes <= free_bytes or _quantization_obstacle():
+        if room_bytes is None or needs_bytes <= room_bytes or _quantization_obstacle():
             return Precision.BFLOAT16
         return Precision.NF4
     for option in precision_options(device):

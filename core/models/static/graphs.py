@@ -92,8 +92,9 @@ class GraphBook:
     def _record(self, key: Hashable, step: Step) -> Step | None:
         try:
             replay = self._backend.capture(step)
-        except RuntimeError:  # torch.OutOfMemoryError is one
-            logger.warning("passes cannot be captured and run one by one", exc_info=True)
+        except RuntimeError as error:  # torch.OutOfMemoryError is one
+            # As text: a log that keeps the error keeps its frames, and with them the model.
+            logger.warning("passes cannot be captured and run as they are: %s", str(error))
             self.given_up = True
             self.drop()
             return None

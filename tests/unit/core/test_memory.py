@@ -5,7 +5,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.models.memory import WORKSPACE_BYTES, estimate, free_memory_bytes, judge_fit
+from core.models.memory import (
+    CUDA_BYTES,
+    GRAPHS_BYTES,
+    WORKSPACE_BYTES,
+    estimate,
+    free_memory_bytes,
+    judge_fit,
+    weights_room_bytes,
+)
+from core.models.precision import weights_bytes
 from core.models.source import ModelSource, SourceKind, open_source
 from core.requests import Device, Precision
 from tests.helpers.checkpoints import save_folder, write_gguf
@@ -60,6 +69,35 @@ def test_the_draft_is_what_does_not_fit_first(
     assert (verdict.fits, verdict.target_fits) == (fits, target_fits)
     assert verdict.needed_bytes == 4 * 10**9 + WORKSPACE_BYTES
     assert "4.3 GB of memory are needed" in verdict.reason
+
+
+def test_on_a_gpu_the_captured_passes_of_both_models_count_too():
+    def needed(device: Device, draft: ModelSource | None) -> int:
+        return judge_fit(
+            source(10**9),
+            draft,
+            precision=Precision.BFLOAT16,
+            device=device,
+            context_tokens=None,
+            free_bytes=10**12,
+        ).needed_bytes
+
+    alone = needed(Device.CUDA, None) - needed(Device.CPU, None)
+    assert alone == CUDA_BYTES + GRAPHS_BYTES
+    both = needed(Device.CUDA, source(10**9)) - needed(Device.CPU, source(10**9))
+    assert both == CUDA_BYTES + 2 * GRAPHS_BYTES
+
+
+def test_automatic_precision_leaves_room_for_what_is_not_weights():
+    # Qwen2.5 7B: 28 layers, 4 key/value heads of 128, 16 bits: 56 KiB a token.
+    target = source(7_600_000_000, layers=28, heads=28, kv_heads=4, hidden=3584, context=32768)
+    free_bytes = 16 * 10**9  # the weights alone would take 15.2
+    room = weights_room_bytes(target, Device.CUDA, None, free_bytes)
+    other_bytes = 56 * 1024 * 4096 + WORKSPACE_BYTES + CUDA_BYTES + GRAPHS_BYTES
+    assert room == free_bytes - other_bytes
+    assert weights_bytes(target.elements, Precision.BFLOAT16) > room
+    assert weights_room_bytes(target, Device.CUDA, None, 10**6) == 0
+    assert weights_room_bytes(target, Device.CUDA, None, None) is None
 
 
 def test_the_free_memory_of_a_cpu_is_what_the_system_can_give():

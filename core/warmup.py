@@ -1,0 +1,38 @@
+"""The first passes of a loaded pair on a GPU: what they cost, and whether memory suffices."""
+
+import logging
+from collections.abc import Callable
+
+import torch
+
+from core.models.measure import measure_verify_ms
+from core.parts import Parts
+from core.requests import DrafterKind
+
+logger = logging.getLogger(__name__)
+
+
+def needs_warming(parts: Parts) -> bool:
+    """Return whether costs are worth measuring before the first reply: on CUDA they are steps."""
+    return parts.target.runner.device.type == "cuda"
+
+
+def warm_up(parts: Parts, cancelled: Callable[[], bool]) -> bool:
+    """Run target and draft as replies will, and tell the automatic draft length what that costs.
+
+    Takes about a second. Allocates caches and graphs of both models; returns False where memory ran
+    out over that, with what the models had allocated given back.
+    """
+    try:
+        verify_ms = measure_verify_ms(parts.target.runner, cancelled=cancelled)
+        step_ms: dict[str, float] = {}
+        if parts.draft is not None and not cancelled():
+            measured = measure_verify_ms(parts.draft.runner, (1,), cancelled=cancelled)
+            step_ms = {str(DrafterKind.MODEL): measured[1]} if measured else {}
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        # As text: a log that keeps the error keeps its frames, and with them the models.
+        logger.warning("memory ran out in the first passes: %s", str(error))
+        parts.clear_caches()
+        return False
+    parts.auto_gamma.seed(verify_ms, step_ms)
+    return True
