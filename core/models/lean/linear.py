@@ -55,12 +55,15 @@ class Int8Linear:
         self._levels = activation_levels()
         self.weight_bytes = weight.nbytes + scales.nbytes
 
-    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return [rows, out] float32 for [rows, in] float32."""
+    def __call__(self, rows: torch.Tensor, *, two_terms: bool | None = None) -> torch.Tensor:
+        """Return [rows, out] float32 for [rows, in] float32.
+
+        ``two_terms`` None takes what the layer was made with.
+        """
         # The norm of infinite order says the same in one call, and takes ten times as long.
         step = rows.abs().amax(dim=1, keepdim=True).clamp_(min=_TINY).div_(self._levels)
         scaled = rows / step
-        if self._two_terms:
+        if self._two_terms if two_terms is None else two_terms:
             count = len(rows)
             terms = torch.empty(2 * count, rows.shape[1])
             rounded, rest = terms[:count], terms[count:]
