@@ -96,7 +96,8 @@ def test_every_shipped_prompt_has_a_sensible_length(
     train: tuple[Prompt, ...], held_out: tuple[Prompt, ...]
 ) -> None:
     for prompt in train + held_out:
-        assert 3 <= len(_words(prompt.text)) <= 400, prompt.id
+        assert len(prompt.text) >= 12, prompt.id
+        assert len(_words(prompt.text)) <= 400, prompt.id
         assert len(prompt.text) <= 2500, prompt.id
         assert prompt.text == prompt.text.strip(), prompt.id
 
