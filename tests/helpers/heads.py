@@ -1,10 +1,12 @@
 """Heads for tiny hosts: random ones, and one that is always right."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
-from transformers import LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
+from core.models.lean.model import LeanModel, read_lean_model
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind, HeadShape
 from core.models.mtp.host import describe_host
 from core.models.mtp.modules import Head, make_head
@@ -67,3 +69,10 @@ def perfect_head(model: LlamaForCausalLM, vocabulary: Sequence[int] | None = Non
         head.attention_output.weight.zero_()
         head.down.weight.zero_()
     return head.eval()
+
+
+def lean_model(model: LlamaForCausalLM, folder: Path) -> LeanModel:
+    """``model`` in int8, by way of a checkpoint in ``folder``."""
+    model.save_pretrained(str(folder))
+    config = LlamaConfig.from_pretrained(str(folder))
+    return read_lean_model(folder, config, None, lambda fraction: None)
