@@ -5,6 +5,7 @@ from typing import Any
 
 from core.decoding.gamma import AutoGamma, FixedGamma, GammaController
 from core.drafting.base import Drafter
+from core.drafting.early_exit import EarlyExitDrafter, exit_depth
 from core.drafting.hybrid import HybridDrafter
 from core.drafting.model import ModelDrafter
 from core.drafting.ngram import NgramDrafter
@@ -16,7 +17,7 @@ from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
 _NO_HEAD = "no head was trained for this model"
-_NO_EXIT = "this model was not trained to answer from its first layers"
+_NO_EXIT = "only models in int8 on the CPU can be run by their first layers alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Parts:
     tokenizer: Any
     draft: ModelDrafter | None
     ngram: NgramDrafter
+    early_exit: EarlyExitDrafter | None
     custom: Drafter | None
     """Takes the place of every drafter but "off"."""
     stop_ids: frozenset[int]
@@ -57,6 +59,8 @@ class Parts:
         option = next(option for option in self.loaded.drafters if option.kind == kind)
         if not option.available:
             return None, f"Speculation is off because {option.reason}."
+        if kind == DrafterKind.EARLY_EXIT:
+            return self.early_exit, ""
         if kind == DrafterKind.NGRAM or self.draft is None:
             return self.ngram, ""
         if kind == DrafterKind.MODEL:
@@ -112,6 +116,12 @@ def assemble(
     )
     if slow := runner_notice(runner, names[0]):
         notices += (slow,)
+    cache = TokenCache(runner)
+    generation = getattr(target, "generation_config", None)
+    early_exit: EarlyExitDrafter | None = None
+    if runner.exits_early and runner.layers > 1:
+        depth = exit_depth(runner.layers, getattr(generation, "assistant_early_exit", None))
+        early_exit = EarlyExitDrafter(cache, depth)
     model_reason = no_rollback or ("" if drafting is not None else no_draft)
     options = (
         DrafterOption(kind=DrafterKind.OFF, available=True),
@@ -119,7 +129,11 @@ def assemble(
         DrafterOption(kind=DrafterKind.NGRAM, available=not no_rollback, reason=no_rollback),
         DrafterOption(kind=DrafterKind.HYBRID, available=not no_rollback, reason=no_rollback),
         DrafterOption(kind=DrafterKind.MTP, available=False, reason=_NO_HEAD),
-        DrafterOption(kind=DrafterKind.EARLY_EXIT, available=False, reason=_NO_EXIT),
+        DrafterOption(
+            kind=DrafterKind.EARLY_EXIT,
+            available=early_exit is not None,
+            reason="" if early_exit is not None else _NO_EXIT,
+        ),
     )
     loaded = Loaded(
         target=names[0],
@@ -133,12 +147,13 @@ def assemble(
             model.get_memory_footprint() for model in (target, draft) if model is not None
         ),
     )
-    ends = stop_ids(tokenizer, getattr(target, "generation_config", None), target.config)
+    ends = stop_ids(tokenizer, generation, target.config)
     return Parts(
-        target=TokenCache(runner),
+        target=cache,
         tokenizer=tokenizer,
         draft=drafting,
         ngram=NgramDrafter(boundary_ids=boundary_ids(tokenizer) | ends),
+        early_exit=early_exit,
         custom=custom,
         stop_ids=ends,
         auto_gamma=AutoGamma(),

@@ -13,7 +13,7 @@ _TITLES = {
     DrafterKind.NGRAM: ("N-gram", "looks the text up in the chat"),
     DrafterKind.HYBRID: ("Hybrid", "n-gram where it matches, else the best of the others"),
     DrafterKind.MTP: ("MTP head", "a trained head guesses several tokens ahead"),
-    DrafterKind.EARLY_EXIT: ("Early exit", "the target's first layers run ahead"),
+    DrafterKind.EARLY_EXIT: ("Early exit", "its first layers run ahead; seldom pays untrained"),
 }
 
 

@@ -24,7 +24,11 @@ DRAFTERS = (
     Choice(DrafterKind.MODEL, "Draft model", "A small model of the same family runs ahead."),
     Choice(DrafterKind.NGRAM, "N-gram", "Looks up what followed the same words before."),
     Choice(DrafterKind.MTP, "MTP head", "A head trained for this model guesses several tokens."),
-    Choice(DrafterKind.EARLY_EXIT, "Early exit", "The target's own first layers run ahead."),
+    Choice(
+        DrafterKind.EARLY_EXIT,
+        "Early exit",
+        "The target's own first layers run ahead; seldom pays in a model not trained for it.",
+    ),
     Choice(DrafterKind.OFF, "Off", "Plain decoding, one token a round."),
 )
 RULES = (

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from core.decoding.sampling import draw, has_valid_numbers
 from core.drafting.base import Draft, DraftContext, limit_of
+from core.drafting.steps import draft_by_steps
 from core.errors import BugError
 from core.events import Notice
 from core.models.cache import PREFILL_CHUNK, TokenCache
@@ -18,7 +18,7 @@ class ModelDrafter:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._cache = TokenCache(runner)
+        self.cache = TokenCache(runner)
         self._known = 0
         self._stopped = False
         self._notice: Notice | None = None
@@ -35,59 +35,29 @@ class ModelDrafter:
 
     def prefill(self, ids: Sequence[int], stop: Callable[[], bool]) -> Iterator[int]:
         """Read a prompt in chunks; yields how many tokens are cached, ends early on stop()."""
-        return self._cache.prefill(ids[: self._runner.context_limit], stop)
+        return self.cache.prefill(ids[: self._runner.context_limit], stop)
 
     def propose(self, context: Sequence[int], gamma: int) -> Draft | None:
         """Draft up to ``gamma`` tokens.
 
         Declines past the draft's own context, and after tokens that the draft does not know.
         """
-        if not isinstance(context, DraftContext) or context.sampler is None:
-            raise BugError("A model drafter needs a DraftContext with a sampler.")
+        if not isinstance(context, DraftContext):
+            raise BugError("A model drafter needs a DraftContext.")
         gamma = limit_of(context, DrafterKind.MODEL, gamma)
-        if self._stopped or gamma <= 0 or not self._can_follow(context):
+        if self._stopped or gamma <= 0 or not self.can_follow(context):
             return None
         gamma = min(gamma, self._runner.context_limit - len(context))
-        sampler = context.sampler
-        logits = self._catch_up(context)
-        drafted: list[int] = []
-        rows: list[torch.Tensor] = []
-        confidence: list[float] = []
-        survival, steps = 1.0, 1
-        uniforms = [] if sampler.greedy else sampler.uniforms(gamma)
-        controller = context.gamma
-        while True:
-            if not has_valid_numbers(logits):
-                self._stop("draft-broken", "The draft model gives no valid numbers")
-                break
-            probs = sampler.draft_probs(logits, drafted)  # [1, vocab]
-            sure = float(probs.amax())
-            if controller is not None:
-                # Judged before the token is drawn: a token dropped for what it is would bias.
-                survival *= controller.acceptance(DrafterKind.MODEL, sure)
-                if not controller.worth_judging(survival, len(drafted)):
-                    break
-            confidence.append(sure)
-            if sampler.greedy:
-                drafted.append(int(probs.argmax()))
-            else:
-                drafted.append(draw(probs[0], uniforms[len(drafted)]))
-                rows.append(probs)
-            if len(drafted) == gamma or drafted[-1] in context.stop_ids:
-                break
-            if controller is not None and not controller.worth_drafting(
-                DrafterKind.MODEL, survival, len(drafted)
-            ):
-                break
-            logits = self._cache.feed(drafted[-1:], 1)
-            steps += 1
-        return Draft(
-            tuple(drafted),
-            torch.cat(rows) if rows else None,
-            source=DrafterKind.MODEL,
-            confidence=tuple(confidence),
-            steps=steps,
+        draft, valid = draft_by_steps(
+            context,
+            gamma,
+            DrafterKind.MODEL,
+            self.read(context),
+            lambda token: self.cache.feed([token], 1),
         )
+        if not valid:
+            self._stop("draft-broken", "The draft model gives no valid numbers")
+        return draft
 
     def commit(self, accepted: int, committed_ids: Sequence[int]) -> None:
         """Nothing to learn: the next proposal compares the cache with its context."""
@@ -101,9 +71,10 @@ class ModelDrafter:
     def clear(self) -> None:
         """Give the cache back."""
         self._known = 0
-        self._cache.clear()
+        self.cache.clear()
 
-    def _can_follow(self, context: DraftContext) -> bool:
+    def can_follow(self, context: DraftContext) -> bool:
+        """Return whether the draft model can read this context; leaves a notice where not."""
         limit = self._runner.context_limit
         if len(context) >= limit:
             self._stop("draft-context", f"The draft model holds {limit:,} tokens")
@@ -116,13 +87,13 @@ class ModelDrafter:
         message = f"{reason}, so it stops drafting here; the reply goes on without it."
         self._notice = Notice(kind=kind, message=message)
 
-    def _catch_up(self, context: DraftContext) -> torch.Tensor:
+    def read(self, context: DraftContext) -> torch.Tensor:
         """Feed what the cache lacks of the context; return the logits [1, vocab] after it."""
-        kept = self._cache.keep_prefix_of(context, self._known)
+        kept = self.cache.keep_prefix_of(context, self._known)
         if kept == len(context):
-            kept = self._cache.rewind(kept - 1)
+            kept = self.cache.rewind(kept - 1)
         self._known = len(context)
         while len(context) - kept > PREFILL_CHUNK:
-            self._cache.feed(context[kept : kept + PREFILL_CHUNK], 1)
-            kept = self._cache.rewind(kept + PREFILL_CHUNK)
-        return self._cache.feed(context[kept:], 1)
+            self.cache.feed(context[kept : kept + PREFILL_CHUNK], 1)
+            kept = self.cache.rewind(kept + PREFILL_CHUNK)
+        return self.cache.feed(context[kept:], 1)
