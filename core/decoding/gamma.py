@@ -277,6 +277,7 @@ class _Source:
 
     def __init__(self, now: int) -> None:
         self.step_ms = 0.0
+        self._fixed_ms = 0.0
         self.is_confident = False
         self.is_measured = False
         self._last_round = now
@@ -302,13 +303,17 @@ class _Source:
 
     def observe(self, draft: Draft, accepted: int, draft_ms: float, now: int) -> float:
         """Learn a round's acceptance and time; return the time that its drafting should take."""
-        steps = max(draft.steps, len(draft.ids), 1)
+        # A pass that was paid for as a whole is no step of its own.
+        steps = max(draft.steps, len(draft.ids), 1) - (1 if draft.fixed_ms else 0)
         # After a pause a draft model first reads what it missed, which is no cost of drafting.
         if self.is_measured and now - self._last_round > 1:
-            draft_ms = min(draft_ms, steps * self.step_ms)
+            draft_ms = min(draft_ms, self._fixed_ms + steps * self.step_ms)
         else:
             weight = _TIME_WEIGHT if self.is_measured else 1.0
-            self.step_ms += weight * (draft_ms / steps - self.step_ms)
+            self._fixed_ms += weight * (draft.fixed_ms - self._fixed_ms)
+            if steps:
+                own_ms = max(draft_ms - draft.fixed_ms, 0.0) / steps
+                self.step_ms += weight * (own_ms - self.step_ms)
         self.is_measured = True
         self._last_round = now
         self.is_confident = draft.steps > 0

@@ -34,6 +34,7 @@ class Sampler:
     ) -> None:
         self.params = params
         self.greedy = params.temperature == 0.0
+        self._vocab_size = vocab_size
         self._generator = generator if generator is not None else _generator(params.seed)
         self._penalties = (
             _Penalties(params, vocab_size, prompt_ids, device) if _penalises(params) else None
@@ -68,13 +69,21 @@ class Sampler:
         return filtered_probs(shaped, self.params)
 
     @torch.inference_mode()
-    def draft_probs(self, logits: torch.Tensor, drafted: Sequence[int]) -> torch.Tensor:
+    def draft_probs(
+        self, logits: torch.Tensor, drafted: Sequence[int], ids: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Return what a draft model drafts from; rows as in shape().
 
         At temperature 0 that is the model's own distribution, of which it takes the peak: how high
-        that is says how sure the draft is.
+        that is says how sure the draft is. ``ids`` [columns] are the tokens that the columns stand
+        for where the draft knows but some; None means all in their order.
         """
-        shaped = self.shape(logits, drafted)
+        if ids is None or self._penalties is None:
+            shaped = self.shape(logits, drafted)
+        else:
+            full = logits.new_full((len(logits), self._vocab_size), float("-inf"))
+            full[:, ids] = logits
+            shaped = self.shape(full, drafted)[:, ids]
         if self.greedy:
             return torch.softmax(shaped, dim=-1)
         return filtered_probs(shaped, self.params)

@@ -18,7 +18,9 @@ class Draft:
     ``probs`` is [len(ids), vocab] float32 after the drafter's own temperature and filters, or
     None for a deterministic proposal, whose distribution is then one-hot. ``source`` names the kind
     of proposal, ``confidence`` says how sure it was of each token before it was drawn, and
-    ``steps`` how many forward passes it took; a gamma controller learns from them.
+    ``steps`` how many forward passes it took; a gamma controller learns from them. ``fixed_ms`` is
+    the part of the first pass's time that no later one takes, such as a draft model's before its
+    head goes on, or the whole pass of one that gives every token at once.
     """
 
     ids: tuple[int, ...]
@@ -26,6 +28,7 @@ class Draft:
     source: str = ""
     confidence: tuple[float, ...] = ()
     steps: int = 0
+    fixed_ms: float = 0.0
 
 
 class DraftContext(Sequence[int]):
