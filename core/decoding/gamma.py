@@ -232,6 +232,9 @@ class _VerifyTimes:
         self._measured.update(times_ms)
         if self._measured:
             self._times = self._line()
+            # What lies between counts as measured, too: the first pass of a size that was not is
+            # a slow one (on a GPU it is set up in it), and must not pass for what that size costs.
+            self._measured = {rows: self._times[rows] for rows in range(1, MAX_GAMMA + 2)}
 
     def observe(self, rows: int, time_ms: float) -> None:
         old = self._measured.get(rows)
@@ -313,6 +316,9 @@ class _Source:
             self._fixed_ms += weight * (draft.fixed_ms - self._fixed_ms)
             if steps:
                 own_ms = max(draft_ms - draft.fixed_ms, 0.0) / steps
+                if self.is_measured and self.step_ms > 0.0:
+                    # One slow round is no more of a verdict here than for verifications.
+                    own_ms = min(own_ms, 3.0 * self.step_ms)
                 self.step_ms += weight * (own_ms - self.step_ms)
         self.is_measured = True
         self._last_round = now

@@ -12,7 +12,7 @@ import torch
 from transformers.cache_utils import Cache, StaticLayer
 
 TILE = 64
-_FIRST_VISIBLE = 512
+_FIRST_VISIBLE = 1024
 
 
 @dataclass(slots=True)

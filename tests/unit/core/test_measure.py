@@ -150,6 +150,15 @@ def test_rounds_correct_a_seed_that_was_wrong():
     assert belief.draft_ms == pytest.approx(4.0, rel=0.01)
 
 
+def test_the_first_slow_pass_of_a_size_that_was_not_measured_is_no_verdict():
+    controller = AutoGamma()
+    controller.seed({1: 10.0, 17: 12.0}, {"model": 0.5})
+    controller.observe(Draft((1, 2), source="model", steps=2), 2, 90.0, 120.0)
+    belief = controller.belief()
+    assert belief.verify_ms[2] < 1.3 * 10.0
+    assert belief.draft_ms < 1.3 * 0.5
+
+
 def test_a_seed_without_numbers_changes_nothing():
     controller = AutoGamma()
     controller.seed({}, {})
