@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import torch
 
-from core.decoding.sampling import draw, has_valid_numbers
+from core.decoding.sampling import has_valid_numbers
 from core.drafting.base import Draft, DraftContext
-from core.errors import BugError
+from core.drafting.growing import GrowingDraft
 
 
 def draft_by_steps(
@@ -22,42 +22,10 @@ def draft_by_steps(
     token. The draft ends early at what ends a reply, and where its controller finds one more token
     not worth its time.
     """
-    sampler, controller = context.sampler, context.gamma
-    if sampler is None:
-        raise BugError("Drafting with a model needs a sampler.")
-    drafted: list[int] = []
-    rows: list[torch.Tensor] = []
-    confidence: list[float] = []
-    survival, steps, valid = 1.0, 1, True
-    uniforms = [] if sampler.greedy else sampler.uniforms(gamma)
+    draft = GrowingDraft(context, source, gamma, logits.shape[-1])
     while True:
+        draft.steps += 1
         valid = has_valid_numbers(logits)
-        if not valid:
-            break
-        probs = sampler.draft_probs(logits, drafted)  # [1, vocab]
-        sure = float(probs.amax())
-        if controller is not None:
-            # Judged before the token is drawn: a token dropped for what it is would bias.
-            survival *= controller.acceptance(source, sure)
-            if not controller.worth_judging(survival, len(drafted)):
-                break
-        confidence.append(sure)
-        if sampler.greedy:
-            drafted.append(int(probs.argmax()))
-        else:
-            drafted.append(draw(probs[0], uniforms[len(drafted)]))
-            rows.append(probs)
-        if len(drafted) == gamma or drafted[-1] in context.stop_ids:
-            break
-        if controller is not None and not controller.worth_drafting(source, survival, len(drafted)):
-            break
-        logits = step(drafted[-1])
-        steps += 1
-    draft = Draft(
-        tuple(drafted),
-        torch.cat(rows) if rows else None,
-        source=source,
-        confidence=tuple(confidence),
-        steps=steps,
-    )
-    return draft, valid
+        if not valid or not draft.add(logits):
+            return draft.finished(), valid
+        logits = step(draft.ids[-1])

@@ -125,7 +125,7 @@ def test_the_caches_hold_all_but_the_newest_token_between_rounds(target):
     for event in engine.generate(request(gamma=3, max_new_tokens=20), CancelToken()):
         if isinstance(event, Round):
             assert cached(engine) == event.context_length - 1
-            assert len(engine._parts.draft._cache) <= event.context_length - 1
+            assert len(engine._parts.draft.cache) <= event.context_length - 1
 
 
 def test_closing_the_iterator_early_leaves_the_engine_ready(target, plain_ids):
