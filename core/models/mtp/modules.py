@@ -84,7 +84,11 @@ class SequentialHead(nn.Module):
 
     def logits(self, hidden: torch.Tensor, unembedding: torch.Tensor) -> torch.Tensor:
         """Return the logits [..., v] of outputs through the host's rows [v, hidden] of v tokens."""
-        return F.linear(self._norm(hidden, self.final_norm), unembedding)
+        return F.linear(self.normalised(hidden), unembedding)
+
+    def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return what the host's head reads of outputs [..., hidden]."""
+        return self._norm(hidden, self.final_norm)
 
     def _project(
         self, joined: torch.Tensor, rotations: torch.Tensor
@@ -154,7 +158,11 @@ class ParallelHead(nn.Module):
 
     def logits(self, hidden: torch.Tensor, unembedding: torch.Tensor) -> torch.Tensor:
         """Return the logits [..., v] of outputs through the host's rows [v, hidden] of v tokens."""
-        return F.linear(hidden, unembedding)
+        return F.linear(self.normalised(hidden), unembedding)
+
+    def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return what the host's head reads of outputs [..., hidden]: just these."""
+        return hidden
 
 
 Head = SequentialHead | ParallelHead

@@ -1,0 +1,82 @@
+"""What a head would have been worth on held-out text, from one pass over it.
+
+Greedy text is the target's own choice at every place, so a chain is right for as long as the head
+names the tokens that stand there. Rounds are walked as decoding would: each begins where the last
+one ended, and makes what was right and one token of the target's.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from core.models.mtp.modules import Head
+from core.training.data import Batch
+from core.training.loss import CHUNK_ROWS, Teacher, rows_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """``by_step``: how often step j was right where those before were; ``length``: tokens a round.
+
+    ``tokens`` is how many tokens of replies were walked over.
+    """
+
+    by_step: tuple[float, ...]
+    length: float
+    tokens: int
+
+
+Steps = Callable[[Batch], Sequence[torch.Tensor]]
+"""A head's outputs [rows, length, hidden] by step on a batch."""
+
+
+@torch.inference_mode()
+def measure(
+    head: Head, steps: Steps, batches: Iterable[Batch], teacher: Teacher, depth: int
+) -> Acceptance:
+    """Walk the greedy replies of the batches with a head that drafts ``depth`` tokens a round."""
+    tried, right = [0] * depth, [0] * depth
+    rounds = tokens = 0
+    for batch in batches:
+        hits = _hits(head, steps(batch), batch, teacher)
+        ends = batch.mask.sum(1).tolist()
+        table = hits.int().cumprod(0).sum(0).tolist()  # tokens that stand, by row and place
+        for row, (start, end) in enumerate(zip(batch.starts.tolist(), ends, strict=True)):
+            if not batch.greedy[row]:
+                continue
+            place = start - 1  # its state led to the reply's first token, the newest one
+            while place + 2 < end:
+                room = min(depth, end - 2 - place)
+                stood = min(table[row][place], room)
+                for step in range(min(stood + 1, room)):
+                    tried[step] += 1
+                    right[step] += step < stood
+                rounds += 1
+                tokens += min(stood + 1, end - 2 - place)
+                place += stood + 1
+    return Acceptance(
+        by_step=tuple(hit / max(1, count) for hit, count in zip(right, tried, strict=True)),
+        length=tokens / max(1, rounds),
+        tokens=tokens,
+    )
+
+
+def _hits(
+    head: Head, outputs: Sequence[torch.Tensor], batch: Batch, teacher: Teacher
+) -> torch.Tensor:
+    """Return whether step j at each place names the token that follows: [depth, rows, length]."""
+    rows = rows_of(batch, len(outputs))
+    hits = torch.zeros(len(outputs), batch.ids.numel(), dtype=torch.bool)
+    found = teacher.index[rows.tokens]
+    for step, output in enumerate(outputs, start=1):
+        counts = rows.steps[step - 1]
+        places, wanted = rows.goals[counts] - step, found[counts]
+        flat = output.flatten(0, 1)
+        for first in range(0, len(places), CHUNK_ROWS):
+            part = places[first : first + CHUNK_ROWS]
+            normalised = head.normalised(flat[part]).to(teacher.unembedding.dtype)
+            best = F.linear(normalised, teacher.unembedding).argmax(dim=1)
+            hits[step - 1, part] = best == wanted[first : first + CHUNK_ROWS]
+    return hits.view(len(outputs), *batch.ids.shape)

@@ -1,0 +1,82 @@
+"""Where a training stands, on the disk: the old state or the new one, whole.
+
+``checkpoint.json`` names the file of numbers that belongs to it. That file is written, flushed and
+renamed first, and removed only when the next one counts.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from core.errors import UserError
+from core.hub.files import explain_write_error, read_json, write_json
+from core.training.mtp import Trainer
+from core.training.shards import save_whole
+
+FORMAT = 1
+_CARD = "checkpoint.json"
+
+
+def save_checkpoint(folder: Path, trainer: Trainer, settings: dict[str, Any]) -> Path:
+    """Keep where the trainer stands; return the file of numbers.
+
+    ``settings`` are plain values that the next run must share. Raises UserError where the disk
+    refuses.
+    """
+    path = folder / f"state-{trainer.step:08d}.safetensors"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {name: value.contiguous() for name, value in trainer.tensors().items()}
+        size_bytes = save_whole(tensors, path)
+        card = {
+            "format": FORMAT,
+            "file": path.name,
+            "size_bytes": size_bytes,
+            "settings": settings,
+            "position": trainer.position(),
+        }
+        write_json(folder / _CARD, card)
+        for other in folder.glob("state-*"):
+            if other != path:
+                other.unlink(missing_ok=True)
+    except OSError as error:
+        raise explain_write_error(error, folder) from error
+    return path
+
+
+def restore_checkpoint(folder: Path, trainer: Trainer, settings: dict[str, Any]) -> bool:
+    """Put the trainer where it was kept; return whether there was something.
+
+    Raises UserError where that belongs to another run or is damaged.
+    """
+    card = read_json(folder / _CARD)
+    if card is None:
+        return False
+    if card.get("format") != FORMAT or card.get("settings") != settings:
+        raise UserError(
+            f"The training that is kept in {folder} was begun with other choices.",
+            "Go on with the same ones, or begin anew without --resume.",
+        )
+    try:
+        trainer.restore(_numbers(folder / card["file"], card["size_bytes"]), card["position"])
+    except (OSError, KeyError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
+        raise UserError(
+            f"What is kept of the training in {folder} is damaged.", "Begin anew without --resume."
+        ) from error
+    return True
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Forget where a training stood."""
+    # The card first: numbers without one count for nothing.
+    for path in (folder / _CARD, *folder.glob("state-*")):
+        path.unlink(missing_ok=True)
+
+
+def _numbers(path: Path, size_bytes: int) -> dict[str, torch.Tensor]:
+    if path.stat().st_size != size_bytes:
+        raise ValueError("not the size it was written with")
+    return load_file(path)
