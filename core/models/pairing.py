@@ -34,7 +34,7 @@ def compare_vocabularies(
     target: dict[str, int], draft: dict[str, int], target_width: int, draft_width: int
 ) -> PairVerdict:
     """Compare as :func:`check_pair` does, from texts to ids."""
-    shared = min(_real_size(target), _real_size(draft), target_width, draft_width)
+    shared = min(real_size(target), real_size(draft), target_width, draft_width)
     if not target or not draft:
         return PairVerdict(
             compatible=False,
@@ -57,8 +57,8 @@ def compare_vocabularies(
     return PairVerdict(compatible=True, reason=reason, shared_vocab=shared)
 
 
-def _real_size(vocab: dict[str, int]) -> int:
-    """Return the number of ids up to the last that is not padding.
+def real_size(vocab: dict[str, int]) -> int:
+    """Return the number of ids up to the last that is not padding; ``vocab`` is texts to ids.
 
     GGUF files name the padding of the output layer "[PAD151665]" and so on, up to its width.
     """
@@ -69,7 +69,7 @@ def _real_size(vocab: dict[str, int]) -> int:
 
 
 def _first_difference(target: dict[str, int], draft: dict[str, int]) -> int | None:
-    sizes = (_real_size(target), _real_size(draft))
+    sizes = (real_size(target), real_size(draft))
     differing = (
         token_id
         for vocab, other, size in ((target, draft, sizes[0]), (draft, target, sizes[1]))
