@@ -33,6 +33,8 @@ from core.events import (
     PrefillProgress,
 )
 from core.metrics import MetricsAccumulator
+from core.models.mtp.find import SHIPPED_HEADS, HeadSearch
+from core.models.mtp.modules import Head
 from core.parts import Parts, assemble
 from core.prompt import Rendered, render
 from core.requests import GenerateRequest, LoadRequest
@@ -51,11 +53,18 @@ class Engine:
 
     @classmethod
     def from_parts(
-        cls, *, target: Any, tokenizer: Any, draft: Any = None, drafter: Drafter | None = None
+        cls,
+        *,
+        target: Any,
+        tokenizer: Any,
+        draft: Any = None,
+        drafter: Drafter | None = None,
+        head: Head | None = None,
     ) -> "Engine":
         """Build an engine from transformers causal models that share ``tokenizer``.
 
-        ``drafter`` takes the place of every drafter but "off".
+        ``drafter`` takes the place of every drafter but "off"; ``head`` is one for the target or
+        the draft. Raises UserError for a head that is for neither.
         """
         engine = cls()
         engine._parts = assemble(
@@ -63,6 +72,7 @@ class Engine:
             tokenizer=tokenizer,
             draft=draft,
             custom=drafter,
+            heads=head,
             names=(type(target).__name__, type(draft).__name__ if draft is not None else None),
         )
         return engine
@@ -106,6 +116,11 @@ class Engine:
                 notices += (f"The draft model was left out: {_clause(verdict.reason)}.",)
                 draft = None
 
+        heads = HeadSearch(
+            path=Path(request.head).expanduser() if request.head else None,
+            folders=(data_root() / "heads", SHIPPED_HEADS),
+        )
+
         def build(draft: LoadedModel | None, notices: tuple[str, ...], no_draft: str) -> Parts:
             return assemble(
                 target=target.model,
@@ -116,6 +131,7 @@ class Engine:
                 context_limit=target.context_limit,
                 notices=notices,
                 no_draft=no_draft,
+                heads=heads,
             )
 
         parts = build(draft, notices, no_draft)
@@ -221,9 +237,10 @@ class Engine:
         for done in parts.target.prefill(ids[:total], cancel.is_cancelled):
             reused = done if reused is None else reused
             yield PrefillProgress(done=done, total=total, reused=reused)
-        draft = parts.draft_for(request.speculation)
-        if draft is not None and not cancel.cancelled:
-            for _ in draft.prefill(ids[:total], cancel.is_cancelled):
+        for reader in parts.readers_for(request.speculation):
+            if cancel.cancelled:
+                break
+            for _ in reader.prefill(ids[:total], cancel.is_cancelled):
                 yield PrefillProgress(done=total, total=total, reused=reused or 0)
         return reused or 0
 
@@ -238,7 +255,7 @@ class Engine:
     ) -> Generator[Event, None, str]:
         """Yield the rounds of the reply and return why it ended; ``ids`` grows by the reply."""
         runner = parts.target.runner
-        draft = parts.draft_for(request.speculation)
+        readers = parts.readers_for(request.speculation)
         if drafter is not None:
             drafter.reset()
         rounds = decode(
@@ -267,8 +284,9 @@ class Engine:
                 if reply.stopped:
                     return FinishReason.STOP
                 reason = round_ids.reason or reason
-                if draft is not None and (notice := draft.take_notice()) is not None:
-                    yield notice
+                for reader in readers:
+                    if (notice := reader.take_notice()) is not None:
+                        yield notice
         yield from reply.flush()
         return FinishReason.STOP if reply.stopped else reason
 

@@ -73,7 +73,10 @@ class DrafterOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What is in force after a load. ``notices`` are sentences (e.g. why a draft was dropped)."""
+    """What is in force after a load. ``notices`` are sentences (e.g. why a draft was dropped).
+
+    ``head`` names the head that can draft, and the model it is on.
+    """
 
     target: str
     draft: str | None
@@ -81,6 +84,7 @@ class Loaded:
     precision: str
     context_limit: int
     drafters: tuple[DrafterOption, ...]
+    head: str | None = None
     notices: tuple[str, ...] = ()
     memory_bytes: int | None = None
 

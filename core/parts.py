@@ -4,20 +4,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.decoding.gamma import AutoGamma, FixedGamma, GammaController
-from core.drafting.base import Drafter
+from core.drafting.base import Drafter, ReadingDrafter
 from core.drafting.early_exit import EarlyExitDrafter, exit_depth
+from core.drafting.heads import head_for_pair
 from core.drafting.hybrid import HybridDrafter
 from core.drafting.model import ModelDrafter
+from core.drafting.mtp import MtpDrafter
 from core.drafting.ngram import NgramDrafter
 from core.errors import BugError, UserError
 from core.events import DrafterOption, Loaded
 from core.models.cache import TokenCache
+from core.models.mtp.find import HeadSearch
+from core.models.mtp.modules import Head
 from core.models.pairing import real_size
 from core.models.runners import make_runner, runner_notice
 from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
-_NO_HEAD = "no head was trained for this model"
 _NO_EXIT = "only models in int8 on the CPU can be run by their first layers alone"
 
 
@@ -30,6 +33,7 @@ class Parts:
     draft: ModelDrafter | None
     ngram: NgramDrafter
     early_exit: EarlyExitDrafter | None
+    mtp: MtpDrafter | None
     custom: Drafter | None
     """Takes the place of every drafter but "off"."""
     stop_ids: frozenset[int]
@@ -37,12 +41,17 @@ class Parts:
     """Lives as long as the pair: what it learns in one reply holds for the next."""
     loaded: Loaded
 
-    def draft_for(self, speculation: SpeculationParams) -> ModelDrafter | None:
-        """Return the draft model where a reply with these parameters runs it."""
-        kinds = (DrafterKind.MODEL, DrafterKind.HYBRID)
-        if self.custom is not None or speculation.gamma == 0 or speculation.drafter not in kinds:
-            return None
-        return self.draft
+    def readers_for(self, speculation: SpeculationParams) -> tuple[ReadingDrafter, ...]:
+        """Return the drafters that read the prompt for a reply with these parameters."""
+        if self.custom is not None or speculation.gamma == 0:
+            return ()
+        kind = speculation.drafter
+        readers: list[ReadingDrafter] = []
+        if self.mtp is not None and kind in (DrafterKind.MTP, DrafterKind.HYBRID):
+            readers.append(self.mtp)
+        if self.draft is not None and kind in (DrafterKind.MODEL, DrafterKind.HYBRID):
+            readers.append(self.draft)
+        return tuple(readers)
 
     def gamma_controller(self, speculation: SpeculationParams) -> GammaController:
         """Return what chooses the draft lengths of a reply."""
@@ -62,18 +71,20 @@ class Parts:
             return None, f"Speculation is off because {option.reason}."
         if kind == DrafterKind.EARLY_EXIT:
             return self.early_exit, ""
-        if kind == DrafterKind.NGRAM or self.draft is None:
+        if kind == DrafterKind.NGRAM:
             return self.ngram, ""
-        if kind == DrafterKind.MODEL:
-            return self.draft, ""
         if kind == DrafterKind.HYBRID:
-            return HybridDrafter([self.ngram, self.draft]), ""
+            return HybridDrafter([self.ngram, *self.readers_for(speculation)]), ""
+        if kind in (DrafterKind.MODEL, DrafterKind.MTP):
+            return self.readers_for(speculation)[0], ""
         raise BugError(f"No drafter was built for {kind!r}.")
 
     def clear_caches(self) -> None:
-        """Give the caches of both models back."""
+        """Give the caches of both models and of the head back."""
         self.target.clear()
         self.ngram.reset()
+        if self.mtp is not None:
+            self.mtp.clear()
         if self.draft is not None:
             self.draft.clear()
 
@@ -89,11 +100,14 @@ def assemble(
     context_limit: int | None = None,
     notices: tuple[str, ...] = (),
     no_draft: str = "",
+    heads: Head | HeadSearch | None = None,
 ) -> Parts:
     """Build the working parts from transformers causal models that share ``tokenizer``.
 
     ``names`` are those of target and draft. ``precision`` and ``context_limit`` None take the
     target's own. ``no_draft`` says, as a clause, why a draft that was asked for is not there.
+    ``heads`` is a head for target or draft, or where to look for one. Raises UserError for a head
+    that is for neither.
     """
     generation = getattr(target, "generation_config", None)
     ends = stop_ids(tokenizer, generation, target.config)
@@ -124,13 +138,16 @@ def assemble(
     if runner.exits_early and runner.layers > 1:
         depth = exit_depth(runner.layers, getattr(generation, "assistant_early_exit", None))
         early_exit = EarlyExitDrafter(cache, depth)
+    head = head_for_pair(None if no_rollback else heads, cache, drafting, names)
+    notices += head.notices
+    head_reason = no_rollback or head.reason
     model_reason = no_rollback or ("" if drafting is not None else no_draft)
     options = (
         DrafterOption(kind=DrafterKind.OFF, available=True),
         DrafterOption(kind=DrafterKind.MODEL, available=not model_reason, reason=model_reason),
         DrafterOption(kind=DrafterKind.NGRAM, available=not no_rollback, reason=no_rollback),
         DrafterOption(kind=DrafterKind.HYBRID, available=not no_rollback, reason=no_rollback),
-        DrafterOption(kind=DrafterKind.MTP, available=False, reason=_NO_HEAD),
+        DrafterOption(kind=DrafterKind.MTP, available=not head_reason, reason=head_reason),
         DrafterOption(
             kind=DrafterKind.EARLY_EXIT,
             available=early_exit is not None,
@@ -144,6 +161,7 @@ def assemble(
         precision=precision or str(target.dtype).removeprefix("torch."),
         context_limit=runner.context_limit,
         drafters=options,
+        head=head.name,
         notices=notices,
         memory_bytes=sum(
             model.get_memory_footprint() for model in (target, draft) if model is not None
@@ -155,6 +173,7 @@ def assemble(
         draft=drafting,
         ngram=NgramDrafter(boundary_ids=boundary_ids(tokenizer) | ends),
         early_exit=early_exit,
+        mtp=head.drafter,
         custom=custom,
         stop_ids=ends,
         auto_gamma=AutoGamma(),

@@ -213,7 +213,8 @@ class LoadRequest:
     """Which models to load and how.
 
     ``target`` and ``draft`` are local paths: a ``.gguf`` file or a folder of safetensors.
-    ``context_limit`` caps the context in tokens; None takes the model's own.
+    ``context_limit`` caps the context in tokens; None takes the model's own. ``head`` is the folder
+    of a head that drafts; None takes one that was made for the target or the draft, if any.
 
     Raises UserError naming the field, its value and its range.
     """
@@ -223,6 +224,7 @@ class LoadRequest:
     device: str = Device.AUTO
     precision: str = Precision.AUTO
     context_limit: int | None = None
+    head: str | None = None
 
     def __post_init__(self) -> None:
         if not self.target:

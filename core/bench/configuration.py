@@ -106,12 +106,12 @@ def with_baselines(configurations: Sequence[Configuration]) -> tuple[Configurati
 def default_configurations(drafters: Sequence[DrafterOption]) -> tuple[Configuration, ...]:
     """Return plain decoding and every drafter that a loaded pair has, at automatic gamma.
 
-    Without a draft model hybrid is n-gram under another name, so it is left out; so is the early
-    exit, which few models are trained for.
+    Without a draft model or a head hybrid is n-gram under another name, so it is left out; so is
+    the early exit, which few models are trained for.
     """
     available = [option.kind for option in drafters if option.available]
     left_out = {DrafterKind.OFF, DrafterKind.EARLY_EXIT}
-    if DrafterKind.MODEL not in available:
+    if not {DrafterKind.MODEL, DrafterKind.MTP} & set(available):
         left_out.add(DrafterKind.HYBRID)
     chosen = [Configuration(drafter=kind) for kind in available if kind not in left_out]
     return (Configuration(drafter=DrafterKind.OFF), *chosen)

@@ -116,6 +116,7 @@ def load_request_of(args: argparse.Namespace) -> LoadRequest:
         device=args.device,
         precision=args.precision,
         context_limit=args.context_limit,
+        head=args.head,
     )
 
 

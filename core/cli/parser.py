@@ -191,6 +191,9 @@ def _add_models(command: argparse.ArgumentParser) -> None:
     models.add_argument(
         "--draft", metavar="D", help="the model that drafts, in place of the pair's own"
     )
+    models.add_argument(
+        "--head", metavar="PATH", help="the folder of a trained head, for --drafter mtp and hybrid"
+    )
     _choice(models, "--device", Device, Device.AUTO, "where the models run")
     _choice(models, "--precision", Precision, Precision.AUTO, "the number format of the weights")
     models.add_argument("--context-limit", metavar="N", type=int, help="cap the context, in tokens")

@@ -1,6 +1,6 @@
 """The seam between the decoding loop and whoever drafts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, overload
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from core.decoding.gamma import GammaController
     from core.decoding.sampling import Sampler
+    from core.events import Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +88,16 @@ class Drafter(Protocol):
 
     def reset(self) -> None:
         """Forget everything; the next context may be unrelated to the last."""
+
+
+class ReadingDrafter(Drafter, Protocol):
+    """A drafter with a cache of its own, which has to read a prompt before it can draft."""
+
+    def prefill(self, ids: Sequence[int], stop: Callable[[], bool]) -> Iterator[int]:
+        """Read a prompt in chunks after the target has; ends early when ``stop()`` is true."""
+
+    def take_notice(self) -> "Notice | None":
+        """Return why it stopped drafting in this reply, once."""
+
+    def clear(self) -> None:
+        """Give the cache back."""
