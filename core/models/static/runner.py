@@ -18,6 +18,7 @@ from core.models.static.cache import (
     visible_places,
 )
 from core.models.static.graphs import GraphBackend, GraphBook
+from core.models.static.shallow import FirstLayers
 from core.requests import MAX_GAMMA
 
 STEP_ROWS = MAX_GAMMA + 1
@@ -47,8 +48,9 @@ class StaticRunner:
         self.context_limit: int = min(own_limit, context_limit or own_limit)
         self.device: torch.device = model.device
         self.croppable = True
-        self.exits_early = False
         self.layers: int = config.num_hidden_layers
+        self._first_layers = FirstLayers(model, self.layers)
+        self.exits_early = self._first_layers.can_be_lent
         self.hidden: int = config.hidden_size
         self.states: torch.Tensor | None = None
         self._kept_layers: tuple[int, ...] = ()
@@ -76,22 +78,20 @@ class StaticRunner:
     @torch.inference_mode()
     def forward(self, ids: Sequence[int], rows: int) -> torch.Tensor:
         """Append ``ids`` and return the logits [rows, vocab] float32 after the last ``rows``."""
-        count = len(ids)
-        try:
-            self._make_room(self._length + count)
-            places = range(self._length, self._length + count)
-            inputs = torch.tensor([list(ids), list(places)])  # [2, count]
-            visible = visible_places(self._length + count, self._places.capacity)
-            if self._book is None or count > STEP_ROWS:
-                logits, self.states = self._pass(inputs.to(self.device), rows, visible)
-                logits = fitted(logits.float(), self.vocab_size)
-            else:
-                logits = self._step(self._book, inputs, rows, visible)
-        except BaseException:
-            self._start_over()
-            raise
-        self._length += count
+        logits, self.states = self._run(ids, self._length, rows, None)
+        self._length += len(ids)
         return logits
+
+    @torch.inference_mode()
+    def forward_shallow(self, ids: Sequence[int], start: int, layers: int) -> torch.Tensor:
+        """Return the logits [1, vocab] after ``ids`` at ``start`` by the first ``layers`` alone.
+
+        They read and write those layers' rows of the cache, whose length stays. A later pass over
+        the same tokens writes the same rows again.
+        """
+        if not self.exits_early:
+            raise BugError("This model cannot be run by its first layers alone.")
+        return self._run(ids, start, 1, layers)[0]
 
     def crop(self, length: int) -> int:
         """Forget all but the first ``length`` tokens; return how many are kept.
@@ -111,10 +111,6 @@ class StaticRunner:
             self._buffers = None
         self.states = None
 
-    def forward_shallow(self, ids: Sequence[int], start: int, layers: int) -> torch.Tensor:
-        """Raise BugError: models of transformers are run whole."""
-        raise BugError("This runner does not exit early.")
-
     @torch.inference_mode()
     def embed(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the input embeddings [len(ids), hidden] of tokens, float32."""
@@ -129,8 +125,25 @@ class StaticRunner:
         weight: torch.Tensor = self._model.get_output_embeddings().weight
         return weight[chosen].float()
 
+    def _run(
+        self, ids: Sequence[int], start: int, rows: int, layers: int | None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Run ``ids`` at ``start``; return logits [rows, vocab] and kept states."""
+        end = start + len(ids)
+        try:
+            self._make_room(end)
+            visible = visible_places(end, self._places.capacity)
+            inputs = torch.tensor([list(ids), list(range(start, end))])  # [2, len(ids)]
+            if self._book is not None and len(ids) <= STEP_ROWS:
+                return self._step(self._book, inputs, rows, visible, layers)
+            logits, states = self._pass(inputs.to(self.device), rows, visible, layers)
+        except BaseException:
+            self._start_over()
+            raise
+        return fitted(logits.float(), self.vocab_size), states
+
     def _pass(
-        self, inputs: torch.Tensor, kept_rows: int, visible: int
+        self, inputs: torch.Tensor, kept_rows: int, visible: int, layers: int | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Run ids and positions [2, rows]; return logits [kept rows, width] and kept states."""
         ids, positions = inputs[0], inputs[1]
@@ -141,19 +154,22 @@ class StaticRunner:
             "use_cache": True,
             self._cache_argument: self._cache,
         }
+        keeps_states = bool(self._kept_layers) and layers is None
         if self._keep_argument is not None:
             arguments[self._keep_argument] = kept_rows
-        if self._kept_layers:
+        if keeps_states:
             arguments["output_hidden_states"] = True
-        with self._attention.lent():
+        with self._attention.lent(), self._first_layers.lent(layers):
             output = self._model(ids[None], **arguments)
         logits: torch.Tensor = output.logits[0, -kept_rows:]
-        if not self._kept_layers:
+        if not keeps_states:
             return logits, None
         kept = [output.hidden_states[layer][0] for layer in self._kept_layers]
         return logits, torch.cat(kept, dim=1).float()
 
-    def _step(self, book: GraphBook, inputs: torch.Tensor, rows: int, visible: int) -> torch.Tensor:
+    def _step(
+        self, book: GraphBook, inputs: torch.Tensor, rows: int, visible: int, layers: int | None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Run a pass through fixed buffers, so that it can be recorded."""
         count = inputs.shape[1]
         if self._buffers is None:
@@ -163,16 +179,17 @@ class StaticRunner:
         buffers.inputs[:, :count].copy_(inputs)
 
         def step() -> None:
-            logits, states = self._pass(buffers.inputs[:, :count], count, visible)
+            logits, states = self._pass(buffers.inputs[:, :count], count, visible, layers)
             shared = min(logits.shape[1], self.vocab_size)
             buffers.logits[:count, :shared].copy_(logits[:, :shared])
             if states is not None:
                 buffers.states[:count].copy_(states)
 
-        book.run((count, visible), step)
+        book.run((count, visible, layers), step)
         # Copies, because the next pass writes to the same place.
-        self.states = buffers.states[:count].clone() if self._kept_layers else None
-        return buffers.logits[count - rows : count].clone()
+        keeps_states = bool(self._kept_layers) and layers is None
+        states = buffers.states[:count].clone() if keeps_states else None
+        return buffers.logits[count - rows : count].clone(), states
 
     def _make_room(self, end: int) -> None:
         capacity = self._places.capacity

@@ -41,8 +41,8 @@ class CardRunner(StaticRunner):
         self.card = card
         self.place = len(card.runners)
 
-    def _pass(self, inputs, kept_rows, visible):
-        result = super()._pass(inputs, kept_rows, visible)
+    def _pass(self, *arguments):
+        result = super()._pass(*arguments)
         if self.place in self.card.full_for:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
         return result
@@ -77,14 +77,23 @@ def option(loaded, kind):
     return next(option for option in loaded.drafters if option.kind == kind)
 
 
-def test_after_a_load_the_costs_of_both_models_are_known(card, tmp_path, folder):
-    engine, loaded, stages = load(tmp_path, folder)
-    assert loaded.draft is not None
-    assert stages[-1] == "Measuring the models"
-    controller = engine._parts.auto_gamma
-    run(engine, request(gamma="auto", max_new_tokens=8))
-    assert controller.belief().draft_ms > 0
-    assert len(set(controller.belief().verify_ms)) > 2
+def test_after_a_load_the_draft_length_starts_from_what_both_models_cost(
+    card, tmp_path, folder, monkeypatch
+):
+    times = {"flat": {1: 10.0, 17: 11.0}, "steep": {1: 10.0, 17: 300.0}}
+    worth = {}
+    for name, verify_ms in times.items():
+        # The draft, whose steps alone are measured, is told by what is asked for.
+        def measure(_, rows=None, *, cancelled, verify_ms=verify_ms):
+            return {1: 1.0} if rows == (1,) else verify_ms
+
+        monkeypatch.setattr("core.warmup.measure_verify_ms", measure)
+        engine, loaded, stages = load(tmp_path, folder)
+        assert loaded.draft is not None
+        assert stages[-1] == "Measuring the models"
+        controller = engine._parts.auto_gamma
+        worth[name] = controller.worth_drafting("model", 1.0, 1)
+    assert worth == {"flat": True, "steep": False}
 
 
 def test_on_a_cpu_nothing_is_measured(tmp_path, folder):

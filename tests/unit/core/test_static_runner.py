@@ -180,6 +180,18 @@ def test_where_recording_fails_passes_run_as_they_are(models, error, caplog):
     assert "cannot be captured" in caplog.text
 
 
+def test_states_are_those_of_whole_passes(models):
+    eager, static = pairs_of_runners(models["llama"], recorded())
+    for runner in (eager, static):
+        runner.keep_states((2,))
+        runner.forward(TEXT[:4], 1)
+    for _ in range(3):
+        static.forward_shallow([7], static.length, 1)
+        for runner in (eager, static):
+            runner.forward([9], 1)
+        assert_close(static.states, eager.states)
+
+
 def test_a_pass_that_breaks_off_gives_cache_and_graphs_back(models, monkeypatch):
     graphs = recorded()
     eager, static = pairs_of_runners(models["llama"], graphs)
@@ -224,6 +236,37 @@ def test_it_keeps_the_states_that_the_eager_runner_keeps(models, graphs):
                 assert static.states is None
     assert_close(static.embed([4, 2]), eager.embed([4, 2]))
     assert_close(static.unembedding([4, 2]), eager.unembedding([4, 2]))
+
+
+def test_gpt2_names_its_layers_otherwise_and_cannot_exit_early(models):
+    runner = StaticRunner(models["gpt2"])
+    assert not runner.exits_early
+    with pytest.raises(BugError):
+        runner.forward_shallow([1], 0, 1)
+
+
+@pytest.mark.parametrize("graphs", [None, recorded], ids=["as it is", "recorded"])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_the_first_layers_alone_are_a_shorter_model_and_leave_no_trace(models, family, graphs):
+    model = models[family]
+    short = copy.deepcopy(model)
+    del short.model.layers[1:]
+    short.config.num_hidden_layers = 1
+    shorter, (eager, static) = EagerRunner(short), pairs_of_runners(model, graphs and graphs())
+    assert static.exits_early
+    for runner in (shorter, eager, static):
+        runner.forward(TEXT[:50], 1)
+    for turn in range(4):
+        # Drafted ahead of the cache, token by token, and then something else is committed.
+        for place, token in enumerate(TEXT[60 + turn : 63 + turn]):
+            got = static.forward_shallow([token], 50 + 2 * turn + place, 1)
+            assert_close(got, shorter.forward([token], 1))
+        assert static.length == 50 + 2 * turn
+        assert len(model.model.layers) == 2
+        block = TEXT[100 + 2 * turn : 102 + 2 * turn]
+        shorter.crop(50 + 2 * turn)
+        shorter.forward(block, 1)
+        assert_close(static.forward(block, 2), eager.forward(block, 2))
 
 
 def test_bfloat16_stays_bfloat16_and_close(models):
