@@ -21,7 +21,7 @@ from core.models.runners import make_runner, runner_notice
 from core.prompt import boundary_ids, stop_ids
 from core.requests import DrafterKind, SpeculationParams
 
-_NO_EXIT = "only models in int8 on the CPU can be run by their first layers alone"
+_NO_EXIT = "only int8 on the CPU and models on a GPU can run their first layers alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
