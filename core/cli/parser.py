@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from core.cli.bench_arguments import DESCRIPTION as _BENCH
 from core.cli.bench_arguments import add_bench_arguments
+from core.cli.train_arguments import DESCRIPTION as _TRAIN
+from core.cli.train_arguments import add_train_arguments
 from core.requests import (
     AUTO_GAMMA,
     DEFAULT_MAX_NEW_TOKENS,
@@ -127,6 +129,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_models(bench)
     add_bench_arguments(bench)
+
+    train = _command(
+        commands,
+        "train-mtp",
+        "train a head that drafts for a model",
+        f"{_TRAIN}\n\n{_EXIT_CODES}",
+    )
+    _add_models(train)
+    add_train_arguments(train)
 
     models = _command(commands, "models", "list, fetch, check and remove models", _MODELS)
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)

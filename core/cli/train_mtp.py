@@ -1,0 +1,211 @@
+"""``paceline train-mtp``: a head from prompts, on a terminal or as a child process."""
+
+import argparse
+import json
+import shlex
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from core.cancel import CancelToken
+from core.cli.context import Context, quiet_libraries
+from core.cli.exits import EXIT_DONE, EXIT_INTERRUPTED
+from core.cli.interrupts import interrupt_cancels
+from core.cli.options import load_request_of
+from core.cli.style import can_redraw, make_console, sentence
+from core.cli.tty import echo_off
+from core.errors import UserError
+from core.hub.files import format_bytes
+from core.hub.library import data_root
+from core.training import events
+from core.training.control import Control
+
+if TYPE_CHECKING:
+    from core.training.request import TrainRequest
+
+Show = Callable[[events.TrainingEvent], None]
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Train the head of the arguments; return the exit code. Raises UserError."""
+    if not context.debug:
+        quiet_libraries()
+    cancel = CancelToken()
+    with interrupt_cancels(cancel, even_if_ignored=True), _shown(args, context) as show:
+        control = Control(cancel, lambda paused: show(events.Paused(paused=paused)))
+        if args.json:
+            control.listen(context.stdin)
+        path = _run(args, show, control)
+    if path is None:
+        return EXIT_INTERRUPTED
+    if not args.json:
+        make_console(context.stdout).print(sentence(f"The head is ready: {path}"))
+    return EXIT_DONE
+
+
+def _run(args: argparse.Namespace, show: Show, control: Control) -> str | None:
+    """Run it; see that the events end with one that says how it went."""
+    try:
+        from core.training.run import run_training  # seconds of imports
+
+        path = run_training(request_of(args), show, control.stopped)
+    except UserError as error:
+        show(events.Failed(kind="user", message=str(error)))
+        raise
+    except (KeyboardInterrupt, OSError):
+        raise  # writing itself may be what failed
+    except Exception as error:
+        detail = "".join(traceback.format_exception(error))
+        message = f"{type(error).__name__}: {error}"
+        show(events.Failed(kind="bug", message=message, detail=detail))
+        raise
+    return None if path is None else str(path)
+
+
+def request_of(args: argparse.Namespace) -> "TrainRequest":
+    """Return the training that the arguments ask for. Raises UserError."""
+    from core.training.request import TrainRequest
+
+    load = load_request_of(args)
+    if args.host == "draft":
+        if load.draft is None:
+            raise UserError("There is no draft model to train a head for.", "Name it with --draft.")
+        load = replace(load, target=load.draft)
+    return TrainRequest(
+        load=replace(load, draft=None),
+        home=data_root(),
+        kind=args.kind,
+        depth=args.depth,
+        layers=args.layers,
+        vocabulary=args.vocabulary,
+        data=tuple(args.data),
+        own_only=args.own_only,
+        tokens=args.tokens,
+        minutes=args.minutes,
+        epochs=args.epochs,
+        temperatures=args.temperatures,
+        fast=args.fast_text,
+        loss=args.loss,
+        weights=args.weights,
+        learning_rate=args.learning_rate,
+        noise=args.noise,
+        batch_tokens=args.batch_tokens,
+        max_new_tokens=args.reply_tokens,
+        lanes=args.lanes,
+        seed=args.seed,
+        out=None if args.out is None else args.out.expanduser().absolute(),
+        resume=args.resume,
+        command=shlex.join(["paceline", *sys.argv[1:]]),
+    )
+
+
+@contextmanager
+def _shown(args: argparse.Namespace, context: Context) -> Iterator[Show]:
+    if args.json:
+
+        def emit(event: events.TrainingEvent) -> None:
+            context.stdout.write(json.dumps(events.to_json(event)) + "\n")
+            context.stdout.flush()
+
+        yield emit
+        return
+    console = make_console(context.stderr)
+    if not can_redraw(console):
+        yield _Lines(console).show
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[numbers]}"))
+    bars = Progress(*columns, console=console, transient=True)
+    with echo_off(console.file), bars:
+        yield _Bars(console, bars).show
+
+
+class _Lines:
+    """Without a terminal: a line for what happens, and one for each tenth of a stage."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._tenth = ("", -1)
+
+    def show(self, event: events.TrainingEvent) -> None:
+        if isinstance(event, events.Progress):
+            tenth = (event.stage, 10 * event.done // max(1, event.total))
+            if event.unit == "percent" or tenth == self._tenth:
+                return
+            self._tenth = tenth
+            self._console.print(sentence(f"{event.stage}: {numbers(event)}"))
+        elif text := told(event):
+            self._console.print(sentence(text))
+
+
+class _Bars:
+    """On a terminal: a bar for the stage, and lines above it for what happens."""
+
+    def __init__(self, console: Console, bars: Progress) -> None:
+        self._console, self._bars = console, bars
+        self._task = bars.add_task("starting", total=None, numbers="")
+
+    def show(self, event: events.TrainingEvent) -> None:
+        if isinstance(event, events.Progress):
+            self._bars.update(
+                self._task, completed=event.done, total=event.total, numbers=numbers(event)
+            )
+            return
+        if isinstance(event, events.StageStarted):
+            self._bars.reset(self._task, description=sentence(event.stage), total=None, numbers="")
+        if text := told(event):
+            self._console.print(sentence(text))
+
+
+def numbers(event: events.Progress) -> str:
+    """Return the numbers of a stage on one line."""
+    if event.unit == "percent":
+        return f"{event.done}%"
+    parts = [f"{event.done:,} of {event.total:,} tokens"]
+    if event.loss is not None:
+        parts.append(f"step {event.step:,}, loss {event.loss:.3f}")
+    if event.tokens_per_second:
+        parts.append(f"{event.tokens_per_second:.0f} tokens/s")
+    if event.seconds_left is not None:
+        parts.append(f"{_duration(event.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def told(event: events.TrainingEvent) -> str:
+    """Return an event that is no progress as a line, or "" for one that needs none."""
+    match event:
+        case events.StageStarted():
+            again = ", going on" if event.resumed else ""
+            return f"{event.stage}: {event.detail}{again}"
+        case events.DiskUse():
+            needed, free = format_bytes(event.needed_bytes), format_bytes(event.free_bytes)
+            return f"needs up to {needed} on the disk of {event.folder}, which has {free} free"
+        case events.Evaluated():
+            rates = ", ".join(f"{100 * rate:.0f}%" for rate in event.acceptance)
+            return (
+                f"step {event.step:,}: mean acceptance length {event.length:.2f} on held-out "
+                f"text, by position {rates}"
+            )
+        case events.Notice():
+            return event.message
+        case events.Paused():
+            return "paused" if event.paused else "going on"
+        case events.Stopped():
+            return "stopped; what was made is kept, and the same command goes on from it"
+        case events.Finished():
+            took = f"took {_duration(event.seconds)}"
+            if event.length is None:
+                return took
+            before = "" if event.before is None else f" (before: {event.before:.2f})"
+            return f"mean acceptance length {event.length:.2f}{before}, {took}"
+        case _:
+            return ""
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
