@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("1 correctness", 0, correctness.run),
         ("2 verification", 40, costs.run_verify),
         ("3 draft step", 10, costs.run_draft),
-        ("4 end to end", 45, end_to_end.run),
+        ("4 end to end", setting.reserve_s + 45, end_to_end.run),
         ("5 memory", 15, memory.run),
         ("6 window", 15, window.run),
     ]

@@ -24,7 +24,7 @@ def run(setting: Setting, part: Part) -> None:
     """Compare tokens a second for every agreement, in bfloat16 and nf4."""
     for precision in (BF16, NF4):
         for wanted in setting.agreements:
-            if not setting.budget.has(45 if setting.on_cuda else 0):
+            if not setting.budget.has(setting.reserve_s + (45 if setting.on_cuda else 0)):
                 part.leave_out(f"{precision}, agreement {wanted}: no time was left")
                 continue
             try:
@@ -55,7 +55,7 @@ def _compare(setting: Setting, part: Part, precision: Precision, pair: Pair) -> 
         part.row(title, {"run": name, **values})
 
     for name, draft in (("transformers plain", None), ("transformers assisted", pair.draft)):
-        if not setting.budget.has(15 if setting.on_cuda else 0):
+        if not setting.budget.has(setting.reserve_s + (15 if setting.on_cuda else 0)):
             part.leave_out(f"{title}: no time was left for {name}")
             continue
         speed, length = _generate(setting, pair.target, draft, prompt)
@@ -76,7 +76,7 @@ def _compare(setting: Setting, part: Part, precision: Precision, pair: Pair) -> 
         ("ours, gamma auto", fast_target, fast_draft, controller),
     ]
     for name, target, draft, gamma in runs:
-        if not setting.budget.has(10 if setting.on_cuda else 0):
+        if not setting.budget.has(setting.reserve_s + (10 if setting.on_cuda else 0)):
             part.leave_out(f"{title}: no time was left for {name}")
             continue
         reply = _reply(setting, Talk(target, draft), prompt, gamma)

@@ -30,6 +30,8 @@ class Setting:
     repeats: int
     loads: int
     turns: int
+    reserve_s: float
+    """What question 4 leaves to those after it."""
     bandwidth_bytes: int
 
     @property
@@ -82,6 +84,7 @@ def full(device: torch.device, budget: Budget) -> Setting:
         repeats=7,
         loads=10,
         turns=3,
+        reserve_s=60.0,
         bandwidth_bytes=4 << 30,
     )
 
@@ -104,5 +107,6 @@ def tiny(device: torch.device, budget: Budget) -> Setting:
         repeats=1,
         loads=1,
         turns=1,
+        reserve_s=0.0,
         bandwidth_bytes=1 << 20,
     )

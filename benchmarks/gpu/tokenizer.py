@@ -15,6 +15,10 @@ class SpelledIds:
     def __len__(self) -> int:
         return self._vocab
 
+    def get_vocab(self) -> dict[str, int]:
+        """Return every text with its id."""
+        return {f" {token}": token for token in range(self._vocab)}
+
     def convert_tokens_to_ids(self, tokens: str) -> int | None:
         """Return None: there are no special tokens."""
         return None

@@ -176,10 +176,12 @@ class StaticRunner:
             width = len(self._kept_layers) * self.hidden
             self._buffers = _Buffers(self.vocab_size, width, self.device)
         buffers = self._buffers
-        buffers.inputs[:, :count].copy_(inputs)
+        # Dense for every number of rows, so that one copy fills it.
+        own_inputs = buffers.inputs[: 2 * count].view(2, count)
+        own_inputs.copy_(inputs)
 
         def step() -> None:
-            logits, states = self._pass(buffers.inputs[:, :count], count, visible, layers)
+            logits, states = self._pass(own_inputs, count, visible, layers)
             shared = min(logits.shape[1], self.vocab_size)
             buffers.logits[:count, :shared].copy_(logits[:, :shared])
             if states is not None:
@@ -217,7 +219,7 @@ class _Buffers:
     """What a recorded pass reads and writes, at addresses that stay."""
 
     def __init__(self, vocab_size: int, states_width: int, device: torch.device) -> None:
-        self.inputs = torch.zeros(2, STEP_ROWS, dtype=torch.long, device=device)
+        self.inputs = torch.zeros(2 * STEP_ROWS, dtype=torch.long, device=device)
         # Columns that the model does not have stay at minus infinity, as in fitted().
         self.logits = torch.full((STEP_ROWS, vocab_size), float("-inf"), device=device)
         self.states = torch.zeros(STEP_ROWS, states_width, device=device)
