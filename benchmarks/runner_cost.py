@@ -117,16 +117,15 @@ def _linears_ms(model: LeanModel, rows: int) -> float:
 @torch.inference_mode()
 def _attention_ms(model: LeanModel, context: int, rows: int) -> float:
     shape = model.weights.shape
-    queries = torch.randn(rows, shape.heads, shape.head_dim)
-    keys = torch.randn(rows, shape.kv_heads, shape.head_dim)
+    heads = torch.randn(rows, shape.heads + 2 * shape.kv_heads, shape.head_dim)
     cache = KeyValueCache(shape, context + rows)
     cache.length = context
     cache.plan(rows)
 
     def attend() -> None:
-        blocks = cache.plan(rows)
+        plan = cache.plan(rows)
         for layer in range(shape.layers):
-            cache.attend(layer, queries, keys, keys, blocks)
+            cache.attend(layer, heads, plan)
 
     return _timed(attend)
 

@@ -64,13 +64,12 @@ class LeanNetwork:
         """
         weights, cache = self._weights, self._cache
         rows = len(ids)
-        blocks = cache.plan(rows)
-        rotations = weights.rotations[cache.length : cache.length + rows, None]  # [rows, 1, half]
+        plan = cache.plan(rows)
+        rotations = self._rotations(rows)
         state = F.embedding(torch.tensor(ids), weights.embedding).float()  # [rows, hidden]
         kept = {0: state} if 0 in keep else {}
         for index, layer in enumerate(weights.layers[:layers]):
-            queries, keys, values = self._project(layer, state, rotations)
-            mixed = cache.attend(index, queries, keys, values, blocks)
+            mixed = cache.attend(index, self._project(layer, state, rotations), plan)
             state = state + layer.output(mixed)
             gate, up = layer.gate_up(self._norm(state, layer.post_norm)).chunk(2, dim=1)
             state = state + layer.down(F.silu(gate).mul_(up))
@@ -88,21 +87,29 @@ class LeanNetwork:
         """Return float32 logits [rows, vocab] of normalised hidden states."""
         return self._weights.head(hidden)
 
+    def _rotations(self, rows: int) -> torch.Tensor:
+        """Return what turns the heads of the next rows [rows, heads + 2 * kv heads, half].
+
+        Values are turned by nothing, so that all heads are one product.
+        """
+        shape, start = self._weights.shape, self._cache.length
+        turns = self._weights.rotations[start : start + rows, None]
+        still = torch.ones_like(turns).expand(-1, shape.kv_heads, -1)
+        return torch.cat([turns.expand(-1, shape.heads + shape.kv_heads, -1), still], dim=1)
+
     def _project(
         self, layer: LeanLayer, state: torch.Tensor, rotations: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return rotated queries and keys, and values: [rows, heads, size] each."""
+    ) -> torch.Tensor:
+        """Return rotated queries and keys, and values: [rows, heads + 2 * kv heads, size]."""
         shape = self._weights.shape
-        heads, kv_heads, size = shape.heads, shape.kv_heads, shape.head_dim
+        heads, kv_heads = shape.heads, shape.kv_heads
         fused = layer.query_key_value(self._norm(state, layer.input_norm))
-        fused = fused.view(len(state), heads + 2 * kv_heads, size)
-        turned = fused[:, : heads + kv_heads]
+        fused = fused.view(len(state), heads + 2 * kv_heads, shape.head_dim)
         if layer.query_norm is not None and layer.key_norm is not None:
-            queries = self._norm(turned[:, :heads], layer.query_norm)
-            turned = torch.cat([queries, self._norm(turned[:, heads:], layer.key_norm)], dim=1)
-        pairs = torch.view_as_complex(turned.reshape(len(state), heads + kv_heads, size // 2, 2))
-        turned = torch.view_as_real(pairs * rotations).flatten(2)
-        return turned[:, :heads], turned[:, heads:], fused[:, heads + kv_heads :]
+            queries = self._norm(fused[:, :heads], layer.query_norm)
+            keys = self._norm(fused[:, heads : heads + kv_heads], layer.key_norm)
+            fused = torch.cat([queries, keys, fused[:, heads + kv_heads :]], dim=1)
+        return (fused.view(torch.complex64) * rotations).view(torch.float32)
 
     def _norm(self, state: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return F.rms_norm(state, (state.shape[-1],), weight, self._weights.shape.norm_eps)
