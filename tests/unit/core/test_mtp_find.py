@@ -1,0 +1,114 @@
+"""Which head a pair gets, and what is said where it gets none."""
+
+from pathlib import Path
+
+import pytest
+
+from core.cancel import CancelToken
+from core.cli.options import load_request_of
+from core.cli.parser import build_parser
+from core.engine import Engine
+from core.models.mtp.files import save_head
+from core.models.mtp.find import HeadSearch
+from core.models.mtp.host import describe_host
+from core.models.runner import EagerRunner
+from core.requests import DrafterKind, LoadRequest
+from tests.helpers.checkpoints import save_folder
+from tests.helpers.heads import random_head
+from tests.helpers.tiny import ids, request, run, tiny_llama
+
+
+def _host(seed=0):
+    return EagerRunner(tiny_llama(seed=seed))
+
+
+def _break(folder: Path) -> None:
+    for weights in folder.glob("*.safetensors"):
+        weights.write_bytes(b"")
+
+
+def test_the_first_host_and_the_first_folder_come_first(tmp_path):
+    own, shipped = tmp_path / "own", tmp_path / "shipped"
+    hosts = [describe_host(_host(seed)) for seed in (0, 1, 2)]
+    search = HeadSearch(folders=(own, shipped))
+    assert search.find(hosts)[0] is None
+    save_head(random_head(_host(1)), shipped / "of-the-draft")
+    assert search.find(hosts)[0].name == "of-the-draft"
+    assert search.find(hosts)[0].host == 1
+    save_head(random_head(_host(0)), shipped / "of-the-target")
+    assert search.find(hosts)[0].name == "of-the-target"
+    save_head(random_head(_host(0)), own / "mine")
+    assert search.find(hosts)[0].name == "mine"
+    assert search.find(hosts)[0].host == 0
+    _break(own / "mine")
+    assert search.find(hosts)[0].name == "of-the-target"
+
+
+def test_a_damaged_head_is_the_reason_where_there_is_no_other(tmp_path):
+    save_head(random_head(_host()), tmp_path / "heads" / "mine")
+    _break(tmp_path / "heads" / "mine")
+    (tmp_path / "heads" / "empty").mkdir()
+    (tmp_path / "heads" / "file").write_text("")
+    for folders in ((tmp_path / "heads",), (tmp_path / "heads" / "file", tmp_path / "heads")):
+        found, reason = HeadSearch(folders=folders).find([describe_host(_host())])
+        assert found is None
+        assert "damaged" in reason
+
+
+def test_a_head_that_was_asked_for_is_the_only_one_looked_at(tmp_path):
+    save_head(random_head(_host(1)), tmp_path / "heads" / "other")
+    save_head(random_head(_host(0)), tmp_path / "heads" / "mine")
+    hosts = [describe_host(_host(0))]
+    search = HeadSearch(path=tmp_path / "heads" / "other", folders=(tmp_path / "heads",))
+    found, reason = search.find(hosts)
+    assert found is None
+    assert "other weights" in reason
+    search = HeadSearch(path=tmp_path / "heads" / "mine" / "head.json")
+    assert search.find(hosts)[0].name == "mine"
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return save_folder(tmp_path / "model")
+
+
+def _load(checkpoint, head=None, precision="int8"):
+    engine = Engine(prepared_dir=checkpoint.parent / "prepared")
+    wanted = LoadRequest(target=str(checkpoint), device="cpu", precision=precision, head=head)
+    return engine, engine.load(wanted, lambda progress: None, CancelToken())
+
+
+def _option(loaded):
+    return next(option for option in loaded.drafters if option.kind == DrafterKind.MTP)
+
+
+def test_a_load_finds_the_head_of_the_target_whatever_the_precision(
+    tmp_path, checkpoint, monkeypatch
+):
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    engine, loaded = _load(checkpoint)
+    assert not _option(loaded).available
+    assert _option(loaded).reason == "no head was trained for this model"
+    runner = engine._parts.target.runner
+    save_head(random_head(runner, vocabulary=range(200)), tmp_path / "home" / "heads" / "mine")
+    for precision in ("int8", "float32", "bfloat16"):
+        engine, loaded = _load(checkpoint, precision=precision)
+        assert loaded.head == "mine on model"
+        assert _option(loaded).available
+        assert loaded.notices == ()
+    plain = ids(run(engine, request(drafter="off", max_new_tokens=9)))
+    assert len(ids(run(engine, request(drafter="mtp", max_new_tokens=9)))) == len(plain)
+
+
+def test_a_head_that_does_not_fit_is_left_out_with_a_notice(tmp_path, checkpoint):
+    save_head(random_head(_host(3)), tmp_path / "foreign")
+    for path, words in ((tmp_path / "foreign", "was made for"), (tmp_path / "no", "no head at")):
+        _, loaded = _load(checkpoint, head=str(path))
+        assert loaded.head is None
+        assert words in _option(loaded).reason
+        assert words in " ".join(loaded.notices)
+
+
+def test_the_command_line_hands_the_path_on(checkpoint):
+    arguments = ["ask", "--target", str(checkpoint), "--head", "somewhere", "Hello"]
+    assert load_request_of(build_parser().parse_args(arguments)).head == "somewhere"
