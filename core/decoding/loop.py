@@ -85,6 +85,7 @@ def decode(
         gamma=gamma,
         stop_ids=limits.stop_ids,
     )
+    gamma.begin()
     try:
         while not cancelled():
             started = time.perf_counter()

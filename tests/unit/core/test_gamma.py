@@ -196,3 +196,34 @@ def test_a_drafter_without_a_source_that_always_misses_is_switched_off():
         controller.observe(draft, 0, 0.1, 50.0 + 5.0 * len(draft.ids))
     assert asked[0] > 0
     assert sum(asked[30:]) <= 6
+
+
+def test_a_hard_reply_after_an_easy_one_is_judged_by_its_own_speed():
+    """The speed of a reply that was copied must not be what the next one has to beat."""
+    world = World(step_ms=20.0, slope=0.03, acceptance=0.98)
+    controller = AutoGamma()
+    world.play_blind(controller, 200)
+    assert world.rate > 4 / 50.0
+    world.acceptance = 0.7
+    controller.begin()
+    world.tokens, world.time_ms = 0, 0.0
+    world.play(controller, 100)
+    assert world.rate > 1.1 / 50.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_some_bad_luck_does_not_switch_a_good_drafter_off(seed):
+    world = World(step_ms=20.0, slope=0.03, acceptance=0.8, seed=seed)
+    controller = AutoGamma()
+    for _ in range(3):
+        controller.begin()
+        world.play(controller, 60)
+        assert controller.limit("model") > 0
+
+
+def test_a_new_kind_of_match_begins_with_what_is_known_of_its_kin():
+    controller = AutoGamma()
+    for _ in range(100):
+        controller.next()
+        controller.observe(Draft((1,) * 8, source="ngram-2"), 8, 0.1, 50.0)
+    assert controller.limit("ngram-5") > controller.limit("model")
