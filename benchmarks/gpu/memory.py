@@ -14,7 +14,6 @@ from core.engine import Engine
 from core.models.memory import DEFAULT_CONTEXT, judge_fit
 from core.models.source import ModelSource, SourceKind
 from core.requests import (
-    DEFAULT_MAX_NEW_TOKENS,
     Device,
     GenerateRequest,
     Precision,
@@ -89,7 +88,7 @@ def _load_and_unload(
     )
     models.clear()
     room = min(DEFAULT_CONTEXT, target.context) - 1
-    new_tokens = min(64, DEFAULT_MAX_NEW_TOKENS, room // 2)
+    new_tokens = min(setting.reply_tokens, room // 2)
     count = room - new_tokens if long else room // 8
     request = GenerateRequest(
         prompt_ids=tuple(1 + i % (min(target.vocab, draft.vocab) - 1) for i in range(count)),
