@@ -39,7 +39,8 @@ def measure(
     """Walk the greedy replies of the batches with a head that drafts ``depth`` tokens a round."""
     tried, right = [0] * depth, [0] * depth
     rounds = tokens = 0
-    for batch in batches:
+    for read in batches:
+        batch = read.to(teacher.index.device)
         hits = _hits(head, steps(batch), batch, teacher)
         ends = batch.mask.sum(1).tolist()
         table = hits.int().cumprod(0).sum(0).tolist()  # tokens that stand, by row and place
@@ -68,7 +69,7 @@ def _hits(
 ) -> torch.Tensor:
     """Return whether step j at each place names the token that follows: [depth, rows, length]."""
     rows = rows_of(batch, len(outputs))
-    hits = torch.zeros(len(outputs), batch.ids.numel(), dtype=torch.bool)
+    hits = torch.zeros(len(outputs), batch.ids.numel(), dtype=torch.bool, device=batch.ids.device)
     found = teacher.index[rows.tokens]
     for step, output in enumerate(outputs, start=1):
         counts = rows.steps[step - 1]

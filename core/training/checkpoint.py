@@ -39,7 +39,7 @@ def save_checkpoint(folder: Path, trainer: Trainer, settings: dict[str, Any]) ->
             "position": trainer.position(),
         }
         write_json(folder / _CARD, card)
-        for other in folder.glob("state-*"):
+        for other in (*folder.glob("state-*"), *folder.glob(f"{_CARD}.*")):
             if other != path:
                 other.unlink(missing_ok=True)
     except OSError as error:

@@ -33,6 +33,16 @@ class Batch:
     starts: torch.Tensor
     greedy: torch.Tensor
 
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch on a device."""
+        return Batch(
+            ids=self.ids.to(device),
+            states=self.states.to(device),
+            mask=self.mask.to(device),
+            starts=self.starts.to(device),
+            greedy=self.greedy,
+        )
+
     @property
     def tokens(self) -> int:
         """Real tokens, prompts among them."""
@@ -51,24 +61,31 @@ class TextData:
         self._folder = folder
         self._stack = ExitStack()
         self._files: list[Any] = []
-        self._places: list[tuple[int, int]] = []
-        self.lengths: list[int] = []
-        self.prompt_lengths: list[int] = []
-        self.temperatures: list[float] = []
+        found: list[tuple[str, int, int, int, int, float]] = []
         for number, shard in enumerate(shards):
             try:
                 file = self._stack.enter_context(safe_open(folder / shard.file, framework="pt"))
                 starts = file.get_tensor("starts")
-                self.prompt_lengths += file.get_tensor("prompt_lengths").tolist()
-                self.temperatures += file.get_tensor("temperatures").tolist()
+                prompts = file.get_tensor("prompt_lengths").tolist()
+                temperatures = file.get_tensor("temperatures").tolist()
             except (OSError, KeyError, ValueError, RuntimeError) as error:
                 raise UserError(
                     f"The generated text in {shard.file} is damaged.",
                     f"Delete the folder {folder} and start anew.",
                 ) from error
             self._files.append(file)
-            self._places += [(number, start) for start in starts[:-1].tolist()]
-            self.lengths += starts.diff().tolist()
+            lengths = starts.diff().tolist()
+            found += [
+                (shard.keys[index], number, start, lengths[index], prompts[index], temperature)
+                for index, (start, temperature) in enumerate(
+                    zip(starts[:-1].tolist(), temperatures, strict=True)
+                )
+            ]
+        found.sort()  # the same order, however often the generation was stopped
+        self._places = [(number, start) for _, number, start, _, _, _ in found]
+        self.lengths = [length for _, _, _, length, _, _ in found]
+        self.prompt_lengths = [length for _, _, _, _, length, _ in found]
+        self.temperatures = [temperature for _, _, _, _, _, temperature in found]
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -51,7 +51,7 @@ def rows_of(batch: Batch, depth: int) -> Rows:
     A chain begins where the newest token is one of the reply's: step j at t predicts t + j + 1.
     """
     length = batch.ids.shape[1]
-    places = torch.arange(length)
+    places = torch.arange(length, device=batch.ids.device)
     ends = batch.mask.sum(1)
     # p is predicted by step 1 at p - 1 at the least, whose newest token p is of the reply.
     counts = (places >= batch.starts[:, None]) & (places + 1 < ends[:, None])  # [rows, length]
@@ -76,7 +76,7 @@ def steps_loss(
     ]
     hidden = picked[0].shape[1]
     states = batch.states[..., -hidden:].flatten(0, 1)[rows.goals]
-    sums = torch.zeros(len(outputs))
+    sums = torch.zeros(len(outputs), device=states.device)
     loss: torch.Tensor = _Steps.apply(  # type: ignore[no-untyped-call]
         rows, states, teacher, sums, *picked
     )
@@ -117,7 +117,7 @@ class _Steps(torch.autograd.Function):
                 towards = difference.to(unembedding.dtype) @ unembedding
                 gradients[step][place] = towards.to(output.dtype) * (weight / counts[step])
         ctx.save_for_backward(*gradients)
-        return (sums * torch.tensor(weights)).sum()
+        return (sums * torch.tensor(weights, device=sums.device)).sum()
 
     @staticmethod
     def backward(ctx: Any, *outer: torch.Tensor) -> tuple[Any, ...]:
@@ -133,10 +133,10 @@ def _goals(
         logits = F.linear(states.to(rows.dtype), rows).float()
         logs = logits.sub_(torch.logsumexp(logits, dim=1, keepdim=True))
         goals = logs.exp()
-        known = torch.ones(len(goals), dtype=torch.bool)
+        known = torch.ones(len(goals), dtype=torch.bool, device=goals.device)
         return known, goals, torch.einsum("nv,nv->n", goals, logs)
     found = teacher.index[tokens]
     known = found >= 0
-    goals = torch.zeros(len(tokens), len(teacher.unembedding))
+    goals = torch.zeros(len(tokens), len(teacher.unembedding), device=tokens.device)
     goals[known.nonzero().squeeze(1), found[known]] = 1.0
-    return known, goals, torch.zeros(len(tokens))
+    return known, goals, torch.zeros(len(tokens), device=tokens.device)

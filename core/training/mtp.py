@@ -109,7 +109,7 @@ class Trainer:
         self.teacher = Teacher(
             # A copy: what a runner made in inference mode cannot be used to learn.
             unembedding=unembedding.clone().to(torch.bfloat16 if self._bfloat16 else torch.float32),
-            index=index,
+            index=index.to(device),
             weights=settings.weights,
             kl=settings.loss == "kl",
         )
@@ -148,7 +148,7 @@ class Trainer:
         if self._place == len(self._plan):
             self._epoch, self._place = self._epoch + 1, 0
             self._plan = self._planned(self._epoch)
-        batch = self._data.batch(self._plan[self._place])
+        batch = self._data.batch(self._plan[self._place]).to(self.teacher.index.device)
         self._place += 1
         for group in self._optimizer.param_groups:
             group["lr"] = self.learning_rate(self.step)
@@ -235,7 +235,7 @@ class Trainer:
             return states
         layers = states.view(*states.shape[:-1], -1, self.head.card.host.hidden)
         size = layers.pow(2).mean(-1, keepdim=True).sqrt() * self.settings.noise
-        noise = torch.randn(layers.shape, generator=self._noise)
+        noise = torch.randn(layers.shape, generator=self._noise).to(layers.device)
         noisy: torch.Tensor = layers + size * noise
         return noisy.flatten(-2)
 

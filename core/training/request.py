@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import UserError
 from core.models.mtp.card import MAX_DEPTH, HeadKind
 from core.requests import LoadRequest
+from core.training.mtp import TrainSettings, step_weights
 from core.training.prompts import Prompt, Split, read_prompts, read_user_prompts
 
 DEFAULT_TOKENS = 600_000
@@ -85,6 +86,19 @@ class TrainRequest:
             )
         if self.own_only and not self.data:
             raise UserError("There are no prompts to train on.", "Name a file of your own prompts.")
+        self.train_settings()
+
+    def train_settings(self) -> TrainSettings:
+        """Return how the head is trained. Raises UserError for values out of range."""
+        return TrainSettings(
+            weights=self.weights or step_weights(self.depth),
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            loss=self.loss,
+            noise=self.noise,
+            batch_tokens=self.batch_tokens,
+            seed=self.seed,
+        )
 
 
 def read_both(request: TrainRequest) -> tuple[list[Prompt], list[Prompt]]:

@@ -149,8 +149,10 @@ class ShardStore:
             self.shards = [shard for shard in parse_shards(manifest) if self._is_whole(shard)]
         counted = {shard.file for shard in self.shards}
         for path in self.folder.iterdir():
-            if path.name.startswith("shard-") and path.name not in counted:
-                path.unlink()  # of a run that was killed before it counted
+            # Of a run that was killed before it counted.
+            begun = path.name.startswith(("shard-", f"{MANIFEST}."))
+            if begun and path.name not in counted:
+                path.unlink()
 
     def _is_whole(self, shard: ShardInfo) -> bool:
         path = self.folder / shard.file

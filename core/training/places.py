@@ -1,0 +1,98 @@
+"""Where a run keeps what it makes, and what that takes of the disk."""
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from core.errors import UserError
+from core.hub.files import check_disk, explain_write_error
+from core.models.mtp.card import HeadHost
+from core.training.events import DiskUse
+from core.training.jobs import GenerationSettings
+from core.training.prompts import Prompt
+from core.training.request import DEFAULT_TOKENS, TrainRequest, prompts_hash, short_hash
+
+_REPLY_RATE = 300
+"""Tokens a second that generation is taken to make before it began."""
+_PROMPT_SHARE = 1.8
+"""Tokens kept for one of a reply: prompts are kept, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """``base`` is the host's own folder, in which the others are; ``head`` is the result's."""
+
+    base: Path
+    text: Path
+    held_out: Path
+    checkpoint: Path
+    head: Path
+
+
+def find_places(
+    request: TrainRequest,
+    host: HeadHost,
+    settings: GenerationSettings,
+    train: Sequence[Prompt],
+    held_out: Sequence[Prompt],
+) -> Places:
+    """Return the places of a run; other choices have other ones, so that nothing is mixed."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", host.name)[:60] or "model"
+    base = request.home / "training" / f"{slug}-{host.fingerprint[:8]}"
+    text = short_hash(settings.fixed(), list(request.temperatures), prompts_hash(train))
+    measured = short_hash(settings.fixed(), prompts_hash(held_out))
+    head = short_hash(text, request.kind, request.vocabulary, request.train_settings().fixed())
+    return Places(
+        base=base,
+        text=base / f"text-{text}",
+        held_out=base / f"held-out-{measured}",
+        checkpoint=base / f"{request.kind}-{head}",
+        head=request.out or request.home / "heads" / f"{slug}-{request.kind}",
+    )
+
+
+def disk_use(request: TrainRequest, host: HeadHost, layers: int, places: Places) -> DiskUse:
+    """Return what a run will take. Raises UserError where there is too little."""
+    tokens = request.tokens or DEFAULT_TOKENS
+    if request.minutes is not None and request.tokens is None:
+        tokens = round(request.minutes * 60 / 2 * _REPLY_RATE)
+    text_bytes = round(tokens * _PROMPT_SHARE) * (2 * layers * host.hidden + 4)
+    here = sum(_size(folder) for folder in (places.text, places.held_out))
+    # Weights, their mean and two moments in float32, and the next of all before the last one goes.
+    kept_bytes = 2 * 4 * 4 * 20 * host.hidden**2
+    needed = max(0, text_bytes - here) + kept_bytes
+    existing = next(path for path in (places.base, *places.base.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    check_disk(places.base, needed, "train this head")
+    return DiskUse(folder=str(places.base), needed_bytes=needed, free_bytes=free)
+
+
+@contextmanager
+def held(places: Places) -> Iterator[None]:
+    """Hold a host's folder against other processes; a killed holder lets go.
+
+    Raises UserError where another one holds it or it cannot be written.
+    """
+    lock = FileLock(places.base / ".lock")
+    try:
+        places.base.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UserError(
+            "Another training of this model is running.", "Wait until it has finished, or stop it."
+        ) from None
+    except OSError as error:
+        raise explain_write_error(error, places.base) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*")) if folder.is_dir() else 0

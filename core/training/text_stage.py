@@ -1,0 +1,106 @@
+"""The stage that generates text: budgets, progress and what is there already."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from core.hub.files import read_json, write_json
+from core.models.loader import LoadedModel
+from core.prompt import stop_ids
+from core.training.events import Kept, Progress, Stage
+from core.training.generate import GenerationProgress, generate
+from core.training.jobs import GenerationSettings, make_jobs
+from core.training.places import Places
+from core.training.prompts import Prompt
+from core.training.report import Report
+from core.training.request import DEFAULT_TOKENS, TrainRequest
+from core.training.shards import ShardStore
+
+_ENOUGH = "enough.json"
+"""Says in a folder of text that its time was up once, so that it is not made longer."""
+
+
+def reply_ends(host: LoadedModel) -> frozenset[int]:
+    """Return the ids that end a reply of the model."""
+    generation = getattr(host.model, "generation_config", None)
+    return stop_ids(host.tokenizer, generation, host.model.config)
+
+
+def make_text(
+    request: TrainRequest,
+    host: LoadedModel,
+    settings: GenerationSettings,
+    prompts: tuple[Sequence[Prompt], Sequence[Prompt]],
+    places: Places,
+    report: Report,
+) -> None:
+    """See that there is text to train on and, of greedy replies, text to measure on.
+
+    ``prompts`` are those of either kind. Raises Cancelled with what was made kept, and UserError.
+    """
+    train, held_out = prompts
+    report.begin(Stage.GENERATE, "held-out prompts")
+    precise = replace(settings, two_terms=None)
+    _generate(host, held_out, (0.0,), precise, places.held_out, report)
+    report.begin(Stage.GENERATE, "training prompts")
+    tokens, until_s = request.tokens, None
+    if tokens is None and request.minutes is not None:
+        if read_json(places.text / _ENOUGH) is not None:
+            return
+        until_s = report.started_s + request.minutes * 60 / 2
+    elif tokens is None:
+        tokens = DEFAULT_TOKENS
+    _generate(
+        host, train, request.temperatures, settings, places.text, report, tokens, until_s=until_s
+    )
+    if until_s is not None:
+        write_json(places.text / _ENOUGH, {"minutes": request.minutes})
+
+
+def _generate(
+    host: LoadedModel,
+    prompts: Sequence[Prompt],
+    temperatures: tuple[float, ...],
+    settings: GenerationSettings,
+    folder: Path,
+    report: Report,
+    max_tokens: int | None = None,
+    *,
+    until_s: float | None = None,
+) -> None:
+    store = ShardStore(folder, {**settings.fixed(), "temperatures": list(temperatures)})
+    if max_tokens is not None and store.tokens >= max_tokens:
+        return
+    before = store.tokens
+    started_s = time.monotonic()
+
+    def on_progress(progress: GenerationProgress) -> None:
+        if progress.flushed:
+            report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
+        left_s = progress.seconds_left
+        if until_s is not None and left_s is not None:
+            left_s = min(left_s, max(0.0, until_s - time.monotonic()))
+        spent_s = max(1e-6, time.monotonic() - started_s)
+        report.progress(
+            Progress(
+                stage=Stage.GENERATE,
+                done=progress.tokens,
+                total=progress.total_tokens,
+                seconds_left=left_s,
+                tokens_per_second=(progress.tokens - before) / spent_s,
+            )
+        )
+
+    generate(
+        host.model,
+        make_jobs(host.tokenizer, prompts, temperatures, settings.seed),
+        ends=reply_ends(host),
+        settings=settings,
+        store=store,
+        on_progress=on_progress,
+        stop=lambda: report.stopped() or (until_s is not None and time.monotonic() > until_s),
+        max_tokens=max_tokens,
+    )
+    report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
+    report.check()

@@ -1,0 +1,260 @@
+"""A whole training run on a tiny model: its events, stopping, going on, and being killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from transformers import LlamaForCausalLM
+
+from core.errors import UserError
+from core.models.mtp.files import load_head
+from core.requests import LoadRequest
+from core.training import events, head_stage
+from core.training.request import TrainRequest, read_both, thirds
+from core.training.run import run_training
+from core.training.shards import MANIFEST
+from tests.helpers.checkpoints import save_folder
+from tests.helpers.tiny import tiny_llama
+from tests.helpers.tiny_tokenizers import CHATML, byte_level
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    tokenizer = byte_level(chat_template=CHATML, eos="<|im_end|>")
+    model: LlamaForCausalLM = tiny_llama(vocab=len(tokenizer))
+    with torch.no_grad():
+        model.lm_head.weight.mul_(3)
+    return save_folder(tmp_path_factory.mktemp("model") / "tiny", model, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def prompts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "own.jsonl"
+    lines = [{"text": f"Say {number}, please"} for number in range(24)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def _values(target, prompts, home):
+    return {
+        "target": str(target),
+        "home": str(home),
+        "data": [prompts],
+        "own_only": True,
+        "tokens": 600,
+        "temperatures": [0.0, 1.0],
+        "max_new_tokens": 16,
+        "lanes": 8,
+        "vocabulary": 200,
+        "epochs": 8,
+        "batch_tokens": 400,
+        "resume": True,
+    }
+
+
+def _request(target, prompts, home, **changes):
+    values = {**_values(target, prompts, home), **changes}
+    values.pop("target"), values.pop("home")
+    return TrainRequest(
+        load=LoadRequest(target=str(target)),
+        home=home,
+        **{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()},
+    )
+
+
+def _run(request, stopped=lambda: False):
+    heard = []
+    return run_training(request, heard.append, stopped), heard
+
+
+def _kinds(heard):
+    return [type(event).__name__ for event in heard]
+
+
+def test_a_run_makes_a_head_and_says_how(target, prompts, tmp_path):
+    request = _request(target, prompts, tmp_path)
+    path, heard = _run(request)
+    head = load_head(path)
+    assert path.parent == tmp_path / "heads"
+    assert head.card.depth == 3
+    assert head.card.state_layers == thirds(2)
+    assert head.card.acceptance_length == heard[-1].length
+    assert int(head.card.data.split(" tokens")[0].split()[-1]) >= 600
+    assert type(heard[-1]) is events.Finished
+    assert heard[-1].path == str(path)
+    stages = [event.stage for event in heard if isinstance(event, events.StageStarted)]
+    assert stages == ["load", "generate", "generate", "train", "evaluate", "save"]
+    first = _kinds(heard)
+    assert first.index("DiskUse") < first.index("Kept")
+    measured = [event for event in heard if isinstance(event, events.Evaluated)]
+    assert len(measured) > 3
+    assert measured[-1].tokens > 0
+    losses = [e.loss for e in heard if isinstance(e, events.Progress) and e.loss is not None]
+    assert losses[-1] < losses[0]
+    for event in heard:
+        assert events.from_json(json.loads(json.dumps(events.to_json(event)))) == event
+
+
+def test_what_is_done_is_not_done_again(target, prompts, tmp_path):
+    first, _ = _run(_request(target, prompts, tmp_path))
+    weights = load_head(first).state_dict()
+    second, heard = _run(_request(target, prompts, tmp_path))
+    steps = [e for e in heard if isinstance(e, events.Progress) and e.stage == "train"]
+    texts = [e for e in heard if isinstance(e, events.Progress) and e.stage == "generate"]
+    assert not steps
+    assert not texts
+    assert all(torch.equal(weights[k], v) for k, v in load_head(second).state_dict().items())
+
+
+def test_a_run_that_is_stopped_anywhere_goes_on_to_the_same_head(
+    target, prompts, tmp_path, monkeypatch
+):
+    whole, _ = _run(_request(target, prompts, tmp_path / "whole"))
+    wanted = load_head(whole).state_dict()
+    monkeypatch.setattr(head_stage, "_CHECKPOINT_EVERY_S", 0.0)
+    request = _request(target, prompts, tmp_path / "broken")
+    numbers = random.Random(0)
+    stages = []
+    for _ in range(50):
+        left = numbers.randrange(3, 40)
+
+        def stopped():
+            nonlocal left
+            left -= 1
+            return left < 0
+
+        path, heard = _run(request, stopped)
+        if path is not None:
+            break
+        assert isinstance(heard[-1], events.Stopped)
+        stages.append(heard[-1].stage)
+    assert {"generate", "train"} <= set(stages)
+    found = load_head(path).state_dict()
+    assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+
+
+def test_without_resume_the_training_begins_anew(target, prompts, tmp_path):
+    request = _request(target, prompts, tmp_path)
+    _run(request)
+    path, heard = _run(_request(target, prompts, tmp_path, resume=False))
+    steps = [e for e in heard if isinstance(e, events.Progress) and e.stage == "train"]
+    assert path is not None
+    assert steps[0].step == 1
+
+
+def test_a_run_with_minutes_ends_in_time_and_keeps_its_text(target, prompts, tmp_path):
+    request = _request(target, prompts, tmp_path, tokens=None, minutes=0.1, epochs=2)
+    path, _ = _run(request)
+    assert path is not None
+    _, heard = _run(request)
+    assert not any(isinstance(e, events.Progress) and e.stage == "generate" for e in heard)
+
+
+def test_a_full_disk_is_refused_before_anything_is_written(target, prompts, tmp_path, monkeypatch):
+    request = _request(target, prompts, tmp_path, tokens=10**12)
+    with pytest.raises(UserError, match="are needed to train this head"):
+        _run(request)
+    assert not (tmp_path / "training").exists()
+
+
+def test_two_trainings_of_one_model_do_not_mix(target, prompts, tmp_path):
+    request = _request(target, prompts, tmp_path)
+    refused = []
+
+    def emit(event):
+        if isinstance(event, events.Evaluated) and not refused:
+            with pytest.raises(UserError, match="Another training") as caught:
+                _run(_request(target, prompts, tmp_path, seed=1))
+            refused.append(caught)
+
+    assert run_training(request, emit, lambda: False) is not None
+    assert refused
+
+
+def test_prompts_of_ones_own_give_some_to_measure_on(tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("\n".join(f"Question {number}" for number in range(24)))
+    base = {"load": LoadRequest(target="x"), "home": tmp_path, "own_only": True}
+    train, held_out = read_both(TrainRequest(**base, data=(path,)))
+    assert len(held_out) == 2
+    assert len(train) == 22
+    assert {p.text for p in train}.isdisjoint(p.text for p in held_out)
+    path.write_text("One alone")
+    with pytest.raises(UserError, match="too few prompts"):
+        read_both(TrainRequest(**base, data=(path,)))
+    with pytest.raises(UserError, match="no prompts"):
+        TrainRequest(**base)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "medusa"},
+        {"depth": 0},
+        {"tokens": 1},
+        {"minutes": 0},
+        {"temperatures": ()},
+        {"temperatures": (-1.0,)},
+        {"weights": (1.0,)},
+        {"learning_rate": 5.0},
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(wrong, tmp_path):
+    with pytest.raises(UserError):
+        TrainRequest(load=LoadRequest(target="x"), home=tmp_path, **wrong)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills children that it forks")
+def test_a_run_killed_at_random_moments_goes_on_and_leaves_nothing_half_written(
+    target, prompts, tmp_path
+):
+    values = {**_values(target, str(prompts), tmp_path), "epochs": 16}
+    numbers = random.Random(1)
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "tests.helpers.train_worker"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    codes = []
+    with worker:
+        for attempt in range(11):
+            worker.stdin.write(json.dumps(values) + "\n")
+            worker.stdin.flush()
+            child = int(worker.stdout.readline())
+            if attempt < 10:
+                time.sleep(numbers.uniform(0.02, 0.6))
+                os.kill(child, signal.SIGKILL)
+            codes.append(int(worker.stdout.readline().split()[1]))
+            _check_all_files_are_whole(tmp_path / "training")
+        worker.stdin.close()
+    assert codes[-1] == 0
+    assert -signal.SIGKILL in codes
+    (folder,) = (tmp_path / "heads").iterdir()
+    load_head(folder)
+    leftovers = [path.name for path in (tmp_path / "training").rglob("*.tmp")]
+    assert leftovers == []
+
+
+def _check_all_files_are_whole(folder):
+    """Every file that counts can be read in full, whatever the kill interrupted."""
+    for manifest in folder.rglob(MANIFEST):
+        for shard in json.loads(manifest.read_text())["shards"]:
+            with safe_open(manifest.parent / shard["file"], framework="pt") as file:
+                assert len(file.get_tensor("ids")) == shard["tokens"]
+    for card in folder.rglob("checkpoint.json"):
+        state = json.loads(card.read_text())
+        with safe_open(card.parent / state["file"], framework="pt") as file:
+            assert all(file.get_tensor(name).numel() for name in list(file.keys()))
