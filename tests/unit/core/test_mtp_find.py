@@ -13,7 +13,7 @@ from core.models.mtp.find import HeadSearch
 from core.models.mtp.host import describe_host
 from core.models.runner import EagerRunner
 from core.requests import DrafterKind, LoadRequest
-from tests.helpers.checkpoints import save_folder
+from tests.helpers.checkpoints import save_folder, write_gguf
 from tests.helpers.heads import random_head
 from tests.helpers.tiny import ids, request, run, tiny_llama
 
@@ -82,9 +82,12 @@ def _option(loaded):
     return next(option for option in loaded.drafters if option.kind == DrafterKind.MTP)
 
 
+@pytest.mark.parametrize("form", ["folder", "gguf"])
 def test_a_load_finds_the_head_of_the_target_whatever_the_precision(
-    tmp_path, checkpoint, monkeypatch
+    tmp_path, checkpoint, monkeypatch, form
 ):
+    if form == "gguf":
+        checkpoint = write_gguf(tmp_path / "model.gguf")
     monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
     engine, loaded = _load(checkpoint)
     assert not _option(loaded).available
