@@ -44,14 +44,14 @@ def _measured(trainer, data, depth=3):
 
 @pytest.mark.parametrize("loss", ["kl", "ce"])
 def test_a_sequential_head_overfits_twenty_sentences(model, data, loss):
-    trainer = make_trainer(model, data, loss=loss, epochs=60, learning_rate=1e-2, average=0.9)
+    trainer = make_trainer(model, data, loss=loss, epochs=90, learning_rate=8e-3, average=0.9)
     before = _measured(trainer, data)
     while not trainer.done:
         trainer.train_step()
     after = _measured(trainer, data)
     assert before.length < 1.3
     assert min(after.by_step) > 0.95
-    assert after.length > 3.7
+    assert after.length > 3.6
     assert after.tokens == before.tokens == 20 * 23
 
 
