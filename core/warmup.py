@@ -20,8 +20,9 @@ def needs_warming(parts: Parts) -> bool:
 def warm_up(parts: Parts, cancelled: Callable[[], bool]) -> bool:
     """Run target and draft as replies will, and tell the automatic draft length what that costs.
 
-    Takes about a second. Allocates caches and graphs of both models; returns False where memory ran
-    out over that, with what the models had allocated given back.
+    Takes little more than the budget of :func:`measure_verify_ms`. Allocates the caches of both
+    models and the graphs that are measured; returns False where memory ran out over that, with what
+    they had allocated given back.
     """
     try:
         verify_ms = measure_verify_ms(parts.target.runner, cancelled=cancelled)
