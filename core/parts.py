@@ -138,7 +138,7 @@ def assemble(
     if runner.exits_early and runner.layers > 1:
         depth = exit_depth(runner.layers, getattr(generation, "assistant_early_exit", None))
         early_exit = EarlyExitDrafter(cache, depth)
-    head = head_for_pair(None if no_rollback else heads, cache, drafting, names)
+    head = head_for_pair(None if no_rollback else heads, cache, drafting, names, target)
     notices += head.notices
     head_reason = no_rollback or head.reason
     model_reason = no_rollback or ("" if drafting is not None else no_draft)

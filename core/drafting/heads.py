@@ -1,7 +1,8 @@
 """From a head, or from where to look for one, to the drafter of a pair."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from core.drafting.model import ModelDrafter
 from core.drafting.mtp import MtpDrafter
@@ -12,6 +13,7 @@ from core.models.mtp.find import NO_HEAD, FoundHead, HeadSearch, clause
 from core.models.mtp.host import describe_host
 from core.models.mtp.inference import make_head_runner
 from core.models.mtp.modules import Head
+from core.models.mtp.native import NativeRunner, has_native_layers
 from core.models.runner import Runner
 
 
@@ -30,14 +32,36 @@ def head_for_pair(
     target: TokenCache,
     draft: ModelDrafter | None,
     names: tuple[str, str | None],
+    model: Any = None,
 ) -> PairHead:
     """Return the drafter of a head on the target or, where that has none, on the draft model.
 
-    ``names`` are those of target and draft. A head that was asked for and cannot be used is left
-    out with a notice. Raises UserError for a head at hand that is for neither.
+    ``names`` are those of target and draft. ``model`` is the target's own, whose checkpoint may
+    have brought a head: that one is taken where no other was asked for or trained. A head that was
+    asked for and cannot be used is left out with a notice. Raises UserError for a head at hand that
+    is for neither.
     """
     if heads is None:
         return PairHead()
+    found = _trained(heads, target, draft, names)
+    if found.drafter is not None or not isinstance(heads, HeadSearch) or heads.path is not None:
+        return found
+    if not has_native_layers(model):
+        return found
+    try:
+        runner = NativeRunner(model, target.runner, target.runner.vocab_size)
+    except UserError as error:
+        return replace(found, reason=clause(error))
+    drafter = MtpDrafter(runner, target, vocab_size=target.runner.vocab_size)
+    return PairHead(drafter=drafter, name=f"the model's own on {names[0]}", reason="")
+
+
+def _trained(
+    heads: Head | HeadSearch,
+    target: TokenCache,
+    draft: ModelDrafter | None,
+    names: tuple[str, str | None],
+) -> PairHead:
     hosts: list[HeadHost] = []
     models: list[ModelDrafter | None] = []
     for model in (None, draft) if draft is not None else (None,):

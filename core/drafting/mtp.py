@@ -13,10 +13,14 @@ from core.errors import BugError
 from core.events import Notice
 from core.models.cache import PREFILL_CHUNK, TokenCache
 from core.models.mtp.inference import ParallelRunner, SequentialRunner
+from core.models.mtp.native import NativeRunner
 from core.prompt import common_prefix_length
 from core.requests import DrafterKind
 
 _SOURCE = DrafterKind.MTP
+
+StepRunner = SequentialRunner | NativeRunner
+"""A head that goes on step by step and keeps what it has read."""
 
 
 class MtpDrafter:
@@ -31,7 +35,7 @@ class MtpDrafter:
 
     def __init__(
         self,
-        head: SequentialRunner | ParallelRunner,
+        head: StepRunner | ParallelRunner,
         host: TokenCache,
         *,
         vocab_size: int,
@@ -39,7 +43,7 @@ class MtpDrafter:
     ) -> None:
         if model is not None and model.cache is not host:
             raise BugError("The head of a draft model needs that model's cache.")
-        host.keep_states(head.card.state_layers)
+        host.keep_states(head.state_layers)
         self._head = head
         self._host = host
         self._vocab_size = vocab_size
@@ -61,7 +65,7 @@ class MtpDrafter:
         """Read a prompt that the target has read; yields progress, ends early on stop()."""
         if self._model is not None:
             yield from self._model.prefill(ids, stop)
-        if isinstance(self._head, SequentialRunner):
+        if not isinstance(self._head, ParallelRunner):
             entries = min(len(ids) - 1, len(self._host))
             for done, _ in self._absorb(self._head, ids, entries, 0):
                 yield done
@@ -102,7 +106,7 @@ class MtpDrafter:
         """Give the caches back, but for the target's, which is not the head's own."""
         self._known = 0
         self._ids.clear()
-        if isinstance(self._head, SequentialRunner):
+        if not isinstance(self._head, ParallelRunner):
             self._head.crop(0)
         if self._model is not None:
             self._model.clear()
@@ -137,7 +141,7 @@ class MtpDrafter:
             output = head.advance(output, self._host.runner.embed(draft.ids[-1:]))
 
     def _absorb(
-        self, head: SequentialRunner, ids: Sequence[int], entries: int, known: int
+        self, head: StepRunner, ids: Sequence[int], entries: int, known: int
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Bring the head's cache to so many entries of true tokens, in chunks.
 

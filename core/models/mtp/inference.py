@@ -43,6 +43,7 @@ class SequentialRunner:
 
     def __init__(self, head: SequentialHead, host: Runner, vocab_size: int) -> None:
         self.card = card = head.card
+        self.state_layers = card.state_layers
         self.vocabulary = HeadVocabulary(head, host, vocab_size)
         self.length = 0
         shape = card.shape
@@ -146,6 +147,7 @@ class ParallelRunner:
 
     def __init__(self, head: ParallelHead, host: Runner, vocab_size: int) -> None:
         self.card = head.card
+        self.state_layers = head.card.state_layers
         self.vocabulary = HeadVocabulary(head, host, vocab_size)
         weights = {name: value.detach().float() for name, value in head.state_dict().items()}
         count = self.card.depth * self.card.shape.blocks
