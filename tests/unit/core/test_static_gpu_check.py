@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import gpu_check
-from benchmarks.gpu import window
+from benchmarks.gpu import document, window
 from benchmarks.gpu.correctness import same_text
 from benchmarks.gpu.models import BF16, build, synthetic_pair, weights_read_bytes
 from benchmarks.gpu.report import Budget
@@ -112,6 +112,49 @@ from benchmarks.gpu import correctness, costs, end_to_end, memory, window
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def found(**about):
+    known = {"date": "2027-01-02", "commit": "abc123", "python": "3.12.3", "torch": "2.11.0"}
+    known |= {"cuda": "13.0", "transformers": "5.17.0", "bitsandbytes": "0.50.2"}
+    part = {
+        "name": "2 verification",
+        "state": "done",
+        "seconds": 61.4,
+        "checks": [
+            {"name": "one", "ok": True, "detail": ""},
+            {"name": "other", "ok": False, "detail": "off by 3"},
+        ],
+        "tables": {"V(M)": [{"rows": 1, "ms": 4.5}, {"rows": 2, "ms": None}]},
+        "not_checked": ["int8 captured"],
+    }
+    return {"about": {**known, "device": "A Card", "tiny": False, **about}, "parts": [part]}
+
+
+def test_results_of_a_card_become_a_page_with_what_was_wrong_and_what_was_left_out(tmp_path):
+    (tmp_path / "found.json").write_text(json.dumps(found()), encoding="utf-8")
+    page = tmp_path / "page.md"
+    assert document.main([str(tmp_path / "found.json"), str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    for line in (
+        "| device | A Card |",
+        "| commit | abc123 |",
+        "Done, 61 s; 1 of 2 checks passed.",
+        "- **Wrong:** other: off by 3",
+        "- Not checked: int8 captured",
+        "| rows | ms |",
+        "| 1 | 4.5 |",
+        "| 2 |  |",
+    ):
+        assert line in text.splitlines()
+    assert "synthetic" in text
+
+
+@pytest.mark.parametrize("about", [{"tiny": True}, {"device": "cpu"}])
+def test_a_trial_run_becomes_no_page(tmp_path, about):
+    (tmp_path / "found.json").write_text(json.dumps(found(**about)), encoding="utf-8")
+    assert document.main([str(tmp_path / "found.json"), str(tmp_path / "page.md")]) == 1
+    assert not (tmp_path / "page.md").exists()
 
 
 def test_a_folder_of_wheels_is_looked_in_first(tmp_path):
