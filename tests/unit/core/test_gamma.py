@@ -1,6 +1,7 @@
 """The automatic draft length makes the most tokens per second, and is 0 where drafting costs."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -227,3 +228,54 @@ def test_a_new_kind_of_match_begins_with_what_is_known_of_its_kin():
         controller.next()
         controller.observe(Draft((1,) * 8, source="ngram-2"), 8, 0.1, 50.0)
     assert controller.limit("ngram-5") > controller.limit("model")
+
+
+def test_what_a_draft_costs_as_a_whole_is_no_part_of_a_step():
+    gamma = AutoGamma()
+    for _ in range(30):
+        gamma.next()
+        # A draft model's pass of 60 ms, and two steps of 1 ms of the head that goes on from it.
+        draft = Draft((1, 2, 3), source="mtp", confidence=(0.9,) * 3, steps=3, fixed_ms=60.0)
+        gamma.observe(draft, 2, 62.0, 100.0)
+    assert gamma.belief().draft_ms == pytest.approx(1.0)
+
+
+def test_a_draft_that_comes_all_at_once_goes_on_where_one_by_one_would_stop():
+    def worth(draft, survival):
+        gamma = AutoGamma()
+        for _ in range(30):
+            gamma.next()
+            gamma.observe(draft, 1, 60.0, 100.0)
+        return gamma.worth_drafting("mtp", survival, 1)
+
+    stepwise = Draft((1, 2, 3), source="mtp", confidence=(0.9,) * 3, steps=3)
+    at_once = Draft((1, 2, 3), source="mtp", confidence=(0.9,) * 3, steps=1, fixed_ms=60.0)
+    assert not worth(stepwise, 0.3)
+    assert worth(at_once, 0.3)
+
+
+def test_the_whole_cost_still_turns_a_source_off():
+    gamma = AutoGamma()
+    draft = Draft((1, 2), source="mtp", confidence=(0.9,) * 2, steps=1, fixed_ms=300.0)
+    gamma.next()
+    gamma.observe(Draft(()), 0, 0.0, 100.0)
+    for _ in range(30):
+        gamma.next()
+        gamma.observe(draft, 1, 300.0, 100.0)
+    assert gamma.belief().chosen == 0
+
+
+def test_a_pause_is_not_charged_beyond_the_whole_and_its_steps():
+    gamma = AutoGamma()
+    draft = Draft((1, 2, 3), source="mtp", confidence=(0.9,) * 3, steps=3, fixed_ms=20.0)
+    for _ in range(10):
+        gamma.next()
+        gamma.observe(draft, 3, 22.0, 100.0)
+    before = gamma.belief()
+    for _ in range(5):
+        gamma.next()
+        gamma.observe(Draft(()), 0, 0.0, 100.0)
+    gamma.next()
+    gamma.observe(replace(draft, fixed_ms=500.0), 3, 502.0, 100.0)
+    assert gamma.belief().draft_ms == pytest.approx(before.draft_ms)
+    assert gamma.belief().chosen == before.chosen > 0
