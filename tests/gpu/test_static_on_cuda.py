@@ -72,6 +72,23 @@ def test_a_cache_that_grows_is_captured_anew_and_stays_right(model):
             runner.crop(first + 250)
 
 
+def test_the_first_layers_alone_are_captured_too_and_leave_the_cache_right(model):
+    captured, plain = make_runner(model), StaticRunner(copy.deepcopy(model))
+    for runner in (captured, plain):
+        runner.forward(TEXT[:50], 1)
+    for turn in range(4):
+        for place in range(3):
+            drafted = TEXT[100 + turn + place]
+            got, expected = (
+                runner.forward_shallow([drafted], 50 + turn + place, 1)
+                for runner in (captured, plain)
+            )
+            torch.testing.assert_close(got, expected, atol=1e-3, rtol=1e-3)
+        got, expected = (runner.forward([TEXT[turn]], 1) for runner in (captured, plain))
+        torch.testing.assert_close(got, expected, atol=1e-3, rtol=1e-3)
+    assert captured.captured == 2
+
+
 def test_logits_outlive_the_replay_of_another_graph_in_the_same_pool(model):
     static = make_runner(model)
     for block in ([1], [2], [3], [1, 2], [2, 3], [3, 4]):
