@@ -95,6 +95,14 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
         help="replies made side by side (default: %(default)s)",
     )
 
+    data.add_argument(
+        "--text",
+        metavar=("DIR", "HELD_OUT_DIR"),
+        type=Path,
+        nargs=2,
+        help="train on text that was generated before, and measure on other such text",
+    )
+
     training = command.add_argument_group("training")
     training.add_argument(
         "--minutes",

@@ -101,6 +101,7 @@ def request_of(args: argparse.Namespace) -> "TrainRequest":
         seed=args.seed,
         out=None if args.out is None else args.out.expanduser().absolute(),
         resume=args.resume,
+        text=None if args.text is None else (args.text[0], args.text[1]),
         command=shlex.join(["paceline", *sys.argv[1:]]),
     )
 

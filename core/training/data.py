@@ -82,6 +82,7 @@ class TextData:
                 )
             ]
         found.sort()  # the same order, however often the generation was stopped
+        self._prompts = len({key.rpartition("/")[0] for key, *_ in found})
         self._places = [(number, start) for _, number, start, _, _, _ in found]
         self.lengths = [length for _, _, _, length, _, _ in found]
         self.prompt_lengths = [length for _, _, _, _, length, _ in found]
@@ -101,6 +102,11 @@ class TextData:
     ) -> None:
         self._stack.close()
         self._files.clear()
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts were answered."""
+        return self._prompts
 
     @property
     def reply_tokens(self) -> int:
@@ -163,6 +169,15 @@ class TextData:
         file, start = self._places[index]
         part: torch.Tensor = self._files[file].get_slice(name)[start : start + self.lengths[index]]
         return part
+
+
+def layers_of(folder: Path) -> tuple[int, ...]:
+    """Return after which layers the states of a folder were kept. Raises UserError."""
+    settings = (read_json(folder / MANIFEST) or {}).get("settings")
+    layers = settings.get("layers") if isinstance(settings, dict) else None
+    if not isinstance(layers, list) or not layers:
+        raise UserError(f"There is no generated text in {folder}.", "Generate it first.")
+    return tuple(int(layer) for layer in layers)
 
 
 def frequent_tokens(data: TextData, size: int, always: Sequence[int] = ()) -> tuple[int, ...]:

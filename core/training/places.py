@@ -46,11 +46,13 @@ def find_places(
     base = request.home / "training" / f"{slug}-{host.fingerprint[:8]}"
     text = short_hash(settings.fixed(), list(request.temperatures), prompts_hash(train))
     measured = short_hash(settings.fixed(), prompts_hash(held_out))
+    if request.text is not None:
+        text = short_hash([str(path) for path in request.text])
     head = short_hash(text, request.kind, request.vocabulary, request.train_settings().fixed())
     return Places(
         base=base,
-        text=base / f"text-{text}",
-        held_out=base / f"held-out-{measured}",
+        text=base / f"text-{text}" if request.text is None else request.text[0],
+        held_out=base / f"held-out-{measured}" if request.text is None else request.text[1],
         checkpoint=base / f"{request.kind}-{head}",
         head=request.out or request.home / "heads" / f"{slug}-{request.kind}",
     )
@@ -62,6 +64,8 @@ def disk_use(request: TrainRequest, host: HeadHost, layers: int, places: Places)
     if request.minutes is not None and request.tokens is None:
         tokens = round(request.minutes * 60 / 2 * _REPLY_RATE)
     text_bytes = round(tokens * _PROMPT_SHARE) * (2 * layers * host.hidden + 4)
+    if request.text is not None:
+        text_bytes = 0
     here = sum(_size(folder) for folder in (places.text, places.held_out))
     # Weights, their mean and two moments in float32, and the next of all before the last one goes.
     kept_bytes = 2 * 4 * 4 * 20 * host.hidden**2

@@ -56,6 +56,8 @@ class TrainRequest:
     seed: int = 0
     out: Path | None = None
     resume: bool = False
+    text: tuple[Path, Path] | None = None
+    """Folders of text that was generated before, to train on and to measure on."""
     command: str = ""
 
     def __post_init__(self) -> None:

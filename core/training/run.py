@@ -15,7 +15,7 @@ from core.models.mtp.host import describe_host
 from core.models.mtp.modules import make_head
 from core.models.runner import Runner
 from core.models.runners import make_runner
-from core.training.data import TextData, coverage, frequent_tokens
+from core.training.data import TextData, coverage, frequent_tokens, layers_of
 from core.training.events import Finished, Notice, Progress, Stage, Stopped
 from core.training.head_stage import HeadStage
 from core.training.jobs import GenerationSettings, check_layers
@@ -46,13 +46,14 @@ def run_training(request: TrainRequest, emit: Emit, stopped: Callable[[], bool])
 
 
 def _run(request: TrainRequest, report: Report) -> Path:
-    prompts = read_both(request)  # bad data is refused before minutes go into loading
+    # Bad data is refused before minutes go into loading.
+    prompts = ([], []) if request.text is not None else read_both(request)
     report.begin(Stage.LOAD, Path(request.load.target).name)
     host = _load(request, report)
     runner = make_runner(host.model)
     described = describe_host(runner, name=host.name)
     settings = GenerationSettings(
-        layers=_layers(request, runner),
+        layers=_layers(request, runner) if request.text is None else layers_of(request.text[0]),
         max_new_tokens=request.max_new_tokens,
         lanes=request.lanes,
         seed=request.seed,
@@ -61,9 +62,10 @@ def _run(request: TrainRequest, report: Report) -> Path:
     places = find_places(request, described, settings, *prompts)
     report.emit(disk_use(request, described, len(settings.layers), places))
     with held(places):
-        make_text(request, host, settings, prompts, places, report)
+        if request.text is None:
+            make_text(request, host, settings, prompts, places, report)
         with TextData(places.text) as data, TextData(places.held_out) as measured:
-            card = _card(request, host, described, settings, data, len(prompts[0]))
+            card = _card(request, host, described, settings, data)
             _say_coverage(card, measured, report)
             trainer = Trainer(
                 make_head(card).to(runner.device),
@@ -138,22 +140,23 @@ def _card(
     described: HeadHost,
     settings: GenerationSettings,
     data: TextData,
-    prompts: int,
 ) -> HeadCard:
     temperatures = ", ".join(f"{value:g}" for value in sorted(set(data.temperatures)))
+    prompts = f"{data.prompts:,}"
     own = ", own ones among them" if request.data else ""
+    parallel = request.kind == HeadKind.PARALLEL
     return HeadCard(
         kind=request.kind,
         host=described,
         shape=_shape(request.kind, host.model.config.get_text_config()),
-        state_layers=settings.layers,
+        state_layers=(described.layers,) if parallel else settings.layers,
         vocabulary=frequent_tokens(data, request.vocabulary, sorted(reply_ends(host))),
         depth=request.depth,
         seed=request.seed,
         licence="the licence of its host",
         command=request.command,
         data=f"{len(data):,} replies of the host's own with {data.reply_tokens:,} tokens, at "
-        f"temperatures {temperatures}, to {prompts:,} prompts{own}",
+        f"temperatures {temperatures}, to {prompts} prompts{own}",
     )
 
 

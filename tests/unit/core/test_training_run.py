@@ -143,6 +143,22 @@ def test_a_run_that_is_stopped_anywhere_goes_on_to_the_same_head(
     assert all(torch.equal(wanted[name], found[name]) for name in wanted)
 
 
+@pytest.mark.parametrize("kind", ["sequential", "parallel"])
+def test_text_that_is_there_is_enough(target, prompts, tmp_path, kind):
+    _run(_request(target, prompts, tmp_path))
+    text = next((tmp_path / "training").glob("*/text-*"))
+    held_out = next((tmp_path / "training").glob("*/held-out-*"))
+    request = _request(
+        target, prompts, tmp_path, text=(text, held_out), kind=kind, out=tmp_path / "out"
+    )
+    path, heard = _run(request)
+    assert load_head(path).card.kind == kind
+    assert path == tmp_path / "out"
+    assert "generate" not in [e.stage for e in heard if isinstance(e, events.StageStarted)]
+    with pytest.raises(UserError, match="no generated text"):
+        _run(_request(target, prompts, tmp_path, text=(tmp_path, tmp_path)))
+
+
 def test_without_resume_the_training_begins_anew(target, prompts, tmp_path):
     request = _request(target, prompts, tmp_path)
     _run(request)
