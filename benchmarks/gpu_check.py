@@ -12,7 +12,6 @@ import platform
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,13 +67,10 @@ def _answer(part: Any, question: Callable[[Any, Any], None], setting: Any) -> No
     from benchmarks.gpu.models import free
 
     started = time.monotonic()
-    try:
+    part.state = "failed"
+    with part.attempt("all"):
         question(setting, part)
         part.state = "done"
-    except Exception as error:  # noqa: BLE001 - what fails is a result; the others still count
-        part.state = "failed"
-        part.check("ran to its end", False, f"{type(error).__name__}: {error}")
-        traceback.print_exc()
     part.seconds = round(time.monotonic() - started, 2)
     free()
 

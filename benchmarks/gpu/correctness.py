@@ -25,10 +25,8 @@ def run(setting: Setting, part: Part) -> None:
         if not setting.budget.has(20 if setting.on_cuda else 0):
             part.leave_out(f"{precision}: no time was left")
             continue
-        try:
+        with part.attempt(str(precision)):
             _check(setting, part, precision)
-        except ImportError as error:
-            part.leave_out(f"{precision}: {error}")
         free()
 
 

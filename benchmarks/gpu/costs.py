@@ -2,7 +2,6 @@
 
 import math
 import time
-from typing import Any
 
 import torch
 
@@ -26,14 +25,8 @@ def run_verify(setting: Setting, part: Part) -> None:
         if not setting.budget.has(40 if setting.on_cuda else 0):
             part.leave_out(f"{precision}: no time was left")
             continue
-        try:
-            model = build(setting.target, setting.device, torch.bfloat16)
-            if precision is not BF16:
-                quantize(model, precision)
-            _verify(setting, part, precision, model, bandwidth)
-        except ImportError as error:
-            part.leave_out(f"{precision}: {error}")
-        model = None
+        with part.attempt(str(precision)):
+            _verify(setting, part, precision, bandwidth)
         free()
 
 
@@ -55,9 +48,10 @@ def run_draft(setting: Setting, part: Part) -> None:
     )
 
 
-def _verify(
-    setting: Setting, part: Part, precision: Precision, model: Any, bandwidth: float
-) -> None:
+def _verify(setting: Setting, part: Part, precision: Precision, bandwidth: float) -> None:
+    model = build(setting.target, setting.device, torch.bfloat16)
+    if precision is not BF16:
+        quantize(model, precision)
     captured = not capture_obstacle(model)
     if not captured:
         part.leave_out(f"{precision} captured: it has shapes that depend on the data")

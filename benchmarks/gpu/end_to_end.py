@@ -27,11 +27,9 @@ def run(setting: Setting, part: Part) -> None:
             if not setting.budget.has(setting.reserve_s + (45 if setting.on_cuda else 0)):
                 part.leave_out(f"{precision}, agreement {wanted}: no time was left")
                 continue
-            try:
+            with part.attempt(f"{precision}, agreement {wanted}"):
                 # Held by the call alone, so that the next pair finds its memory free.
                 _compare(setting, part, precision, _pair(setting, wanted, precision))
-            except ImportError as error:
-                part.leave_out(f"{precision}: {error}")
             free()
 
 

@@ -2,7 +2,9 @@
 
 import json
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,17 @@ class Part:
         """Note what could not be checked, and why, as one sentence."""
         if what not in self.not_checked:
             self.not_checked.append(what)
+
+    @contextmanager
+    def attempt(self, what: str) -> Iterator[None]:
+        """Go on after the block whatever happens in it: what fails is a result, too."""
+        try:
+            yield
+        except ImportError as error:
+            self.leave_out(f"{what}: {error}")
+        except Exception as error:  # noqa: BLE001 - the other questions still count
+            self.check(f"{what}: ran to its end", False, f"{type(error).__name__}: {error}")
+            traceback.print_exc()
 
     @property
     def ok(self) -> bool:

@@ -12,7 +12,7 @@ from benchmarks import gpu_check
 from benchmarks.gpu import document, window
 from benchmarks.gpu.correctness import same_text
 from benchmarks.gpu.models import BF16, build, synthetic_pair, weights_read_bytes
-from benchmarks.gpu.report import Budget
+from benchmarks.gpu.report import Budget, Part, lines
 from benchmarks.gpu.setting import full, tiny
 from core.models.runner import EagerRunner
 from core.requests import Precision
@@ -68,6 +68,20 @@ def test_every_question_is_answered_in_order(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "== 6 window: done" in shown
     assert "checks passed" in shown
+
+
+def test_what_fails_in_a_part_is_told_and_the_rest_of_the_part_goes_on(capsys):
+    part = Part("question")
+    with part.attempt("nf4"):
+        raise ImportError("No module named 'bitsandbytes'")
+    assert part.ok
+    assert part.not_checked == ["nf4: No module named 'bitsandbytes'"]
+    with part.attempt("int8"):
+        raise RuntimeError("an illegal memory access")
+    assert not part.ok
+    shown = "\n".join(lines(part))
+    assert "WRONG int8: ran to its end: RuntimeError: an illegal memory access" in shown
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_when_the_time_is_up_the_rest_is_left_out_and_said(tmp_path):
