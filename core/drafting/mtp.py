@@ -86,6 +86,8 @@ class MtpDrafter:
                 return None
         if gamma <= 0 or self._stopped or len(context) + ahead < 2:
             return None
+        if self._model is None and len(self._host) < len(context) - 1:
+            return None
         draft = GrowingDraft(context, _SOURCE, gamma, self._vocab_size)
         if self._model is None or self._begin(draft, context, self._model):
             self._go_on(draft, context)
@@ -125,8 +127,6 @@ class MtpDrafter:
         """Draw the tokens that the head gives."""
         head = self._head
         entries = len(context) + len(draft.ids) - 1
-        if len(self._host) < entries:
-            raise BugError("The host has not read what its head is asked to continue.")
         if isinstance(head, ParallelRunner):
             self._draw_at_once(head, draft, entries)
             return
@@ -152,8 +152,8 @@ class MtpDrafter:
         same = known + common_prefix_length(self._ids[known:], ids)
         del self._ids[same:]
         self._ids.extend(ids[same - known : entries + 1 - known])
-        done = max(min(head.length, same - 1, entries - 1), 0)
-        head.crop(done)
+        head.crop(max(min(head.length, same - 1, entries - 1), 0))
+        done = head.length
         while done < entries:
             end = min(done + PREFILL_CHUNK, entries)
             states = self._host.states(done)[: end - done]

@@ -34,7 +34,7 @@ class NativeRunner:
     def __init__(self, model: Any, host: Runner, vocab_size: int) -> None:
         modeling = importlib.import_module("transformers.modeling_layers")
         self._caches: Any = importlib.import_module("transformers.cache_utils")
-        self.length = 0
+        self.length = self._shortest = 0
         self._dtype: torch.dtype = model.dtype
         self._width = min(vocab_size, host.width)
         self.state_layers = (host.layers,)
@@ -59,12 +59,16 @@ class NativeRunner:
             ) from error
 
     def crop(self, length: int) -> None:
-        """Forget all but the first ``length`` entries."""
-        if length == 0:
+        """Forget all but the first ``length`` entries, or all where they cannot be had any more."""
+        if length >= self.length:
+            return
+        if length < self._shortest or length == 0:
             self._start()
-        elif length < self.length:
-            self._cache.crop(length - self.length)
-            self.length = length
+            return
+        self._cache.crop(length - self.length)
+        self.length = length
+        if self._has_window:  # what had left the window is dropped for good
+            self._shortest = length
 
     @torch.inference_mode()
     def absorb(self, states: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
@@ -97,7 +101,9 @@ class NativeRunner:
         self._cache: Any = self._caches.MtpCache(config=self._config)
         with contextlib.suppress(AttributeError):  # not in every version, nor needed by each model
             self._cache.activate_past_recording()
-        self.length = 0
+        layers = self._cache.layers
+        self._has_window = any(getattr(layer, "sliding_window", None) for layer in layers)
+        self.length = self._shortest = 0
 
 
 def has_native_layers(model: Any) -> bool:

@@ -193,6 +193,13 @@ def test_a_proposal_ends_at_what_ends_the_reply():
         cache.clear()
 
 
+def test_a_head_has_nothing_to_say_of_what_the_target_has_not_read():
+    host = EagerRunner(tiny_llama())
+    drafter, cache = _on_target(random_head(host), host)
+    _follow(cache, IDS[:-2])
+    assert drafter.propose(_context(IDS), 4) is None
+
+
 def test_a_head_has_nothing_to_say_after_a_single_token():
     host = EagerRunner(tiny_llama())
     for kind in HeadKind:

@@ -19,8 +19,8 @@ from tests.helpers.tiny_tokenizers import byte_level
 PROMPT = tuple(range(30, 50))
 
 
-@pytest.fixture
-def checkpoint(tmp_path):
+@pytest.fixture(params=["full_attention", "sliding_attention"])
+def checkpoint(request, tmp_path):
     """A tiny mixture of experts with one MTP layer in its weights."""
     torch.manual_seed(0)
     tokenizer = byte_level()
@@ -37,7 +37,9 @@ def checkpoint(tmp_path):
         num_experts_per_tok=2,
         max_position_embeddings=512,
         num_mtp_layers=1,
-        mtp_layer_types=["full_attention"],
+        layer_types=["full_attention", request.param],
+        mtp_layer_types=[request.param],
+        sliding_window=8,
         initializer_range=0.3,
     )
     model = MellumForCausalLM(config).eval()
@@ -101,7 +103,8 @@ def test_layers_that_cannot_run_are_refused_at_the_load(checkpoint):
     path = checkpoint / "config.json"
     values = json.loads(path.read_text())
     # Then there are no rotations for the layer, as no layer of the model is of this type.
-    path.write_text(json.dumps({**values, "mtp_layer_types": ["sliding_attention"]}))
+    types = {"layer_types": ["full_attention"] * 2, "mtp_layer_types": ["sliding_attention"]}
+    path.write_text(json.dumps({**values, **types}))
     engine, loaded = _load(checkpoint)
     assert not _option(loaded).available
     assert "transformers does not read" in _option(loaded).reason
