@@ -94,7 +94,7 @@ def load_pair(
     if not fit.target_fits:
         raise OutOfMemory(
             f"There is not enough memory for {target.name}. {fit.reason}",
-            "Close other programs, or choose a smaller model.",
+            _what_to_do(device, precision),
         )
     loader = _Loader(request, prepared_dir, device, on_progress, cancel)
     loaded = loader.load(target, precision, "target")
@@ -112,6 +112,12 @@ def load_pair(
         return LoadedPair(target=loaded, draft=None, notices=tuple(loader.notices))
     loaded_draft = loader.load_draft(draft, draft_precision(precision, device))
     return LoadedPair(target=loaded, draft=loaded_draft, notices=tuple(loader.notices))
+
+
+def _what_to_do(device: Device, precision: Precision) -> str:
+    if device is Device.CUDA and precision is not Precision.NF4:
+        return "Choose the precision nf4 or a smaller model, or close other programs."
+    return "Close other programs, or choose a smaller model."
 
 
 def _mismatch(target: ModelSource, draft: ModelSource) -> str:
