@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 
 from core.errors import PacelineError, UserError
+from core.models.gguf_weights import GgufWeights, UnknownLayout
 from core.models.memory import estimate, free_memory_bytes
 from core.models.quiet import OnFraction, quiet
 from core.models.source import ModelSource
@@ -156,6 +157,57 @@ def read_gguf(
     return model, tokenizer
 
 
+def unpack_gguf(
+    source: ModelSource,
+    folder: Path,
+    *,
+    precision: Precision,
+    on_fraction: OnFraction,
+    between_steps: Callable[[], None],
+) -> bool:
+    """Fill a folder with what :func:`save_folder` would write of the model in a GGUF file.
+
+    Tensor by tensor, and so in a fraction of the memory and time of :func:`read_gguf`; False, with
+    nothing written, where the file's layout is not known well enough for that. ``between_steps``
+    and ``on_fraction`` may raise to stop. Raises UserError, OutOfMemory, OSError.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    where = (str(source.path.parent), source.path.name)
+    settings: dict[str, Any] = {**_SAFE, "gguf_file": where[1]}
+    dtype = torch_dtype(precision)
+    with quiet(on_fraction), _parsed_once(), _explained(source, precision, Device.CPU):
+        config = AutoConfig.from_pretrained(where[0], **settings)
+        _check_text_model(source, config)
+        between_steps()
+        with torch.device("meta"):
+            make: Any = AutoModelForCausalLM.from_config
+            model = make(config, dtype=dtype)
+        tied = set(model.all_tied_weights_keys)
+        shapes = {
+            name: tuple(weight.shape)
+            for name, weight in model.state_dict().items()
+            if name not in tied
+        }
+        try:
+            weights = GgufWeights(source.path, config, shapes)
+        except UnknownLayout:
+            return False
+        if weights.missing:
+            raise _not_whole(source, weights.missing)
+        tokenizer = AutoTokenizer.from_pretrained(where[0], config=config, **settings)
+        between_steps()
+    model.generation_config.eos_token_id = _end_ids(tokenizer)
+    model.config.architectures = [type(model).__name__]
+    with quiet(on_fraction):
+        model.config.save_pretrained(str(folder))
+        model.generation_config.save_pretrained(str(folder))
+        tokenizer.save_pretrained(str(folder))
+    with _explained(source, precision, Device.CPU, but=OSError):
+        weights.save(folder / "model.safetensors", dtype, on_fraction)
+    return True
+
+
 def save_folder(model: Any, tokenizer: Any, folder: Path, on_fraction: OnFraction) -> None:
     """Write model and tokenizer as a folder of safetensors. Raises OSError."""
     try:
@@ -237,11 +289,16 @@ def _not_whole(source: ModelSource, missing: list[str]) -> UserError:
 
 
 @contextmanager
-def _explained(source: ModelSource, precision: Precision, device: Device) -> Iterator[None]:
-    """Turn whatever the libraries raise over a bad file into a sentence."""
+def _explained(
+    source: ModelSource,
+    precision: Precision,
+    device: Device,
+    but: type[Exception] = PacelineError,
+) -> Iterator[None]:
+    """Turn whatever the libraries raise over a bad file, ``but`` this, into a sentence."""
     try:
         yield
-    except PacelineError:
+    except (PacelineError, but):
         raise
     except Exception as error:
         if _is_out_of_memory(error, source, precision, device):

@@ -14,7 +14,14 @@ from core.cancel import CancelToken
 from core.errors import Cancelled, UserError
 from core.events import LoadProgress
 from core.hub.files import explain_write_error
-from core.models.checkpoint import NotLean, OutOfMemory, read_folder, read_gguf, save_folder
+from core.models.checkpoint import (
+    NotLean,
+    OutOfMemory,
+    read_folder,
+    read_gguf,
+    save_folder,
+    unpack_gguf,
+)
 from core.models.gguf_header import read_gguf_vocabulary
 from core.models.memory import free_memory_bytes, judge_fit, weights_room_bytes
 from core.models.pairing import compare_vocabularies
@@ -25,6 +32,7 @@ from core.models.precision import (
     draft_precision,
 )
 from core.models.prepared import PreparedCopy
+from core.models.quiet import OnFraction
 from core.models.source import ModelSource, SourceKind, config_numbers, open_source
 from core.requests import Device, LoadRequest, Precision
 
@@ -199,11 +207,19 @@ class _Loader:
             except UserError:
                 logger.warning("a prepared copy is damaged and is made anew")
                 shutil.rmtree(copy.folder, ignore_errors=True)
+        report = self._reporter(f"Preparing the {role}", f"{source.name}, only once")
         obstacle = self._obstacle(copy)
+        if obstacle is None:
+            try:
+                if self._unpack(copy, source, report):
+                    return self._read(source, copy.folder, precision, role)
+            except OSError as error:
+                logger.info("no prepared copy could be written", exc_info=True)
+                obstacle = explain_write_error(error, self._prepared_dir)
         model, tokenizer = read_gguf(
             source,
             precision=copy.precision,
-            on_fraction=self._reporter(f"Preparing the {role}", f"{source.name}, only once"),
+            on_fraction=report,
             between_steps=self._check_cancel,
         )
         self._check_cancel()
@@ -231,6 +247,18 @@ class _Loader:
         except UserError as error:
             return error
         return None
+
+    def _unpack(self, copy: PreparedCopy, source: ModelSource, report: OnFraction) -> bool:
+        """Make the copy without holding the model; False where it cannot be made that way."""
+        return copy.write(
+            lambda folder: unpack_gguf(
+                source,
+                folder,
+                precision=copy.precision,
+                on_fraction=report,
+                between_steps=self._check_cancel,
+            )
+        )
 
     def _keep(self, copy: PreparedCopy, model: Any, tokenizer: Any, stage: str) -> UserError | None:
         report = self._reporter(stage, "")

@@ -79,16 +79,18 @@ class PreparedCopy:
         need_bytes = weights_bytes(self._source.elements, self.precision)
         check_disk(self._dir, need_bytes, f"keep a prepared copy of {self._source.name}")
 
-    def write(self, save: Callable[[Path], None]) -> None:
+    def write(self, save: Callable[[Path], bool | None]) -> bool:
         """Make the copy: ``save`` fills a folder, which then takes its place at once.
 
-        Whatever ``save`` raises leaves nothing behind. Raises OSError.
+        Whatever ``save`` raises leaves nothing behind, nor does False, which is handed on: it says
+        that the copy cannot be made in this way. Raises OSError.
         """
         self._dir.mkdir(parents=True, exist_ok=True)
         self._remove_leftovers()
         building = Path(tempfile.mkdtemp(prefix=f"{_BUILDING}{os.getpid()}-", dir=self._dir))
         try:
-            save(building)
+            if save(building) is False:
+                return False
             files = {path.name: _flushed_size(path) for path in sorted(building.iterdir())}
             write_json(building / _CARD, self._card(files))
             if self.folder.exists():  # damaged, else it would have been used
@@ -100,6 +102,7 @@ class PreparedCopy:
         finally:
             shutil.rmtree(building, ignore_errors=True)
         remove_copies_of(self._source.path, self._dir, keep_fingerprint=self._fingerprint)
+        return True
 
     def _card(self, files: dict[str, int]) -> dict[str, Any]:
         stat = self._source.path.stat()

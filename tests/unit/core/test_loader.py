@@ -15,9 +15,11 @@ from safetensors.torch import load_file, save_file
 from core.cancel import CancelToken
 from core.errors import Cancelled, UserError
 from core.events import LoadProgress
+from core.models import gguf_weights
 from core.models import loader as module
 from core.models.loader import LoadedPair, load_pair
 from core.models.memory import FitVerdict
+from core.models.prepared import remove_copies_of
 from core.requests import Device, LoadRequest, Precision
 from tests.helpers.checkpoints import save_folder, write_gguf
 from tests.helpers.tiny import tiny_llama
@@ -203,13 +205,38 @@ def test_on_a_full_disk_loading_goes_on_with_a_notice(
 def test_a_disk_that_fills_while_the_copy_is_written_leaves_no_copy(
     gguf_file: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    def fill(source: Any, folder: Path, **_: Any) -> None:
+        (folder / "model.safetensors").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "unpack_gguf", fill)
+    pair = load(gguf_file, prepared)
+    assert "is full" in pair.notices[0]
+    assert list(prepared.iterdir()) == []
+
+
+def test_a_layout_that_is_not_known_is_unpacked_by_transformers(
+    gguf_file: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch
+):
+    progress: list[LoadProgress] = []
+    expected = logits(load(gguf_file, prepared))
+    remove_copies_of(gguf_file, prepared)
+    monkeypatch.setattr(gguf_weights, "_FAMILIES", frozenset())
+    assert torch.equal(logits(load(gguf_file, prepared, progress=progress)), expected)
+    assert "Keeping the prepared target" in {entry.stage for entry in progress}
+    assert len(list(prepared.iterdir())) == 1
+
+
+def test_a_disk_that_fills_while_transformers_copy_is_kept_leaves_none(
+    gguf_file: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch
+):
     def fill(model: Any, tokenizer: Any, folder: Path, on_fraction: Any) -> None:
         (folder / "model.safetensors").write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr(gguf_weights, "_FAMILIES", frozenset())
     monkeypatch.setattr(module, "save_folder", fill)
-    pair = load(gguf_file, prepared)
-    assert "is full" in pair.notices[0]
+    assert "is full" in load(gguf_file, prepared).notices[0]
     assert list(prepared.iterdir()) == []
 
 
@@ -223,7 +250,6 @@ def test_loading_prints_nothing_and_reports_stages_with_fractions(
     assert stages == [
         "Looking the models over",
         "Preparing the target",
-        "Keeping the prepared target",
         "Loading the target",
         "Loading the draft",
     ]
