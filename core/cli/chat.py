@@ -94,8 +94,9 @@ class Chat:
     def greet(self) -> None:
         """Say what is loaded and how to read the colours."""
         pair = self._loaded.target
-        if self._loaded.draft:
-            pair += f" with {self._loaded.draft} drafting"
+        drafting = [self._loaded.draft, self._loaded.head and f"the head {self._loaded.head}"]
+        if any(drafting):
+            pair += f" with {' and '.join(name for name in drafting if name)} drafting"
         self._console.print(sentence(pair), style="bold")
         say(self._console, in_force(self._choices.speculation, self._loaded))
         for notice in self._loaded.notices:

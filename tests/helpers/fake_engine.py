@@ -111,6 +111,7 @@ class FakeEngine:
     raise_with: Exception = field(default_factory=lambda: RuntimeError("boom at token 5"))
     load_error: Exception | None = None
     notices: tuple[str, ...] = ()
+    head: str | None = None
     before: list[Event] = field(default_factory=list)
     load_gate: Gate = field(default_factory=Gate)
     prefill_gate: Gate = field(default_factory=Gate)
@@ -143,6 +144,7 @@ class FakeEngine:
             precision="int8",
             context_limit=self.context_limit,
             drafters=self.drafters,
+            head=self.head,
             notices=self.notices,
             memory_bytes=600_000_000,
         )

@@ -70,10 +70,12 @@ def test_the_history_goes_with_every_message_and_new_forgets_it(model: tuple[str
 def test_the_greeting_names_the_model_what_is_in_force_and_every_origin(
     model: tuple[str, str],
 ) -> None:
-    command = chat(engine=FakeEngine(notices=("The draft was dropped.",)))
+    engine = FakeEngine(notices=("The draft was dropped.",), head="mine on fake-135m")
+    command = chat(engine=engine)
     command.run("chat", *model, "--gamma", "3")
     shown = command.out.getvalue()
-    for part in ("fake-135m", "gamma 3", "int8 on cpu", "The draft was dropped."):
+    head = "fake-135m with the head mine on fake-135m drafting"
+    for part in (head, "gamma 3", "int8 on cpu", "The draft was dropped."):
         assert part in shown
     for origin in ("accepted", "resampled", "bonus", "plain"):
         assert f"  {origin}  " in shown
