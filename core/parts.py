@@ -164,7 +164,9 @@ def assemble(
         head=head.name,
         notices=notices,
         memory_bytes=sum(
-            model.get_memory_footprint() for model in (target, draft) if model is not None
+            model.get_memory_footprint()
+            for model in (target, draft if drafting is not None else None)
+            if model is not None
         ),
     )
     return Parts(

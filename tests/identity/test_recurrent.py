@@ -9,7 +9,9 @@ from core.errors import UserError
 from core.events import PrefillProgress, Round
 from core.models.cache import PREFILL_CHUNK, TokenCache
 from core.models.recurrent import RecurrentRunner, eager_runner
+from core.requests import LoadRequest
 from tests.helpers import tiny
+from tests.helpers.checkpoints import save_folder
 from tests.helpers.tiny import byte_tokenizer, finished, ids, request, rounds, run
 from tests.helpers.tiny_recurrent import MODELS, UNKNOWN, tiny_recurrent
 
@@ -232,6 +234,22 @@ def test_case_10_what_keeps_its_memory_elsewhere_is_refused_in_words(name):
         Engine.from_parts(target=tiny_recurrent(name), tokenizer=byte_tokenizer())
 
 
+def test_case_10_models_with_states_load_from_folders_or_are_refused_there(tmp_path):
+    for name in ("delta-net", "recurrent-gemma"):
+        save_folder(tmp_path / name, tiny_recurrent(name))
+    engine = Engine()
+    wanted = LoadRequest(target=str(tmp_path / "delta-net"), precision="float32")
+    loaded = engine.load(wanted, lambda _: None, CancelToken())
+    assert all(option.available for option in loaded.drafters if option.kind == "ngram")
+    plain = ids(run(engine, request(PROMPT, drafter="off", max_new_tokens=NEW)))
+    assert ids(run(engine, request(PROMPT, drafter="ngram", max_new_tokens=NEW))) == plain
+    with pytest.raises(UserError, match="in a form that Paceline does not know"):
+        engine.load(
+            LoadRequest(target=str(tmp_path / "recurrent-gemma")), lambda _: None, CancelToken()
+        )
+    assert engine.loaded is None
+
+
 def test_case_10_a_draft_that_is_refused_leaves_the_target_usable():
     target = tiny.tiny_llama()
     engine = Engine.from_parts(
@@ -240,5 +258,6 @@ def test_case_10_a_draft_that_is_refused_leaves_the_target_usable():
     events = run(engine, request(PROMPT, max_new_tokens=4))
     assert len(ids(events)) == 4
     assert engine.loaded.draft is None
+    assert engine.loaded.memory_bytes == target.get_memory_footprint()
     reason = next(option.reason for option in engine.loaded.drafters if option.kind == "model")
     assert "form that Paceline does not know" in reason
