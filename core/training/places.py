@@ -15,12 +15,8 @@ from core.models.mtp.card import HeadHost
 from core.training.events import DiskUse
 from core.training.jobs import GenerationSettings
 from core.training.prompts import Prompt
-from core.training.request import DEFAULT_TOKENS, TrainRequest, prompts_hash, short_hash
-
-_REPLY_RATE = 300
-"""Tokens a second that generation is taken to make before it began."""
-_PROMPT_SHARE = 1.8
-"""Tokens kept for one of a reply: prompts are kept, too."""
+from core.training.request import TrainRequest, prompts_hash, short_hash
+from core.training.sizes import checkpoint_bytes, planned_tokens, text_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +56,11 @@ def find_places(
 
 def disk_use(request: TrainRequest, host: HeadHost, layers: int, places: Places) -> DiskUse:
     """Return what a run will take. Raises UserError where there is too little."""
-    tokens = request.tokens or DEFAULT_TOKENS
-    if request.minutes is not None and request.tokens is None:
-        tokens = round(request.minutes * 60 / 2 * _REPLY_RATE)
-    text_bytes = round(tokens * _PROMPT_SHARE) * (2 * layers * host.hidden + 4)
-    if request.text is not None:
-        text_bytes = 0
+    text = 0
+    if request.text is None:
+        text = text_bytes(planned_tokens(request.tokens, request.minutes), layers, host.hidden)
     here = sum(_size(folder) for folder in (places.text, places.held_out))
-    # Weights, their mean and two moments in float32, and the next of all before the last one goes.
-    kept_bytes = 2 * 4 * 4 * 20 * host.hidden**2
-    needed = max(0, text_bytes - here) + kept_bytes
+    needed = max(0, text - here) + checkpoint_bytes(host.hidden)
     existing = next(path for path in (places.base, *places.base.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     check_disk(places.base, needed, "train this head")

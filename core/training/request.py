@@ -14,7 +14,6 @@ from core.requests import LoadRequest
 from core.training.mtp import TrainSettings, step_weights
 from core.training.prompts import Prompt, Split, read_prompts, read_user_prompts
 
-DEFAULT_TOKENS = 600_000
 HELD_OUT_PROMPTS = 120
 """How many held-out prompts are answered to measure on, at most."""
 _OWN_HELD_OUT_EVERY = 12
@@ -136,11 +135,6 @@ def short_hash(*values: Any) -> str:
     """Return a name for plain values: equal ones have the same."""
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-def thirds(layers: int) -> tuple[int, ...]:
-    """Return after which layers the states are read: thirds of the way, and the end."""
-    return tuple(sorted({max(1, layers // 3), max(1, 2 * layers // 3), layers}))
 
 
 def prompts_hash(prompts: Sequence[Prompt]) -> str:

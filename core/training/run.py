@@ -23,7 +23,8 @@ from core.training.mtp import Trainer
 from core.training.places import Places, disk_use, find_places, held
 from core.training.prompts import Prompt
 from core.training.report import Emit, Report
-from core.training.request import TrainRequest, read_both, thirds
+from core.training.request import TrainRequest, read_both
+from core.training.sizes import thirds
 from core.training.text_stage import make_text, reply_ends
 
 Prompts = tuple[list[Prompt], list[Prompt]]

@@ -14,8 +14,9 @@ from core.training.jobs import GenerationSettings, make_jobs
 from core.training.places import Places
 from core.training.prompts import Prompt
 from core.training.report import Report
-from core.training.request import DEFAULT_TOKENS, TrainRequest
+from core.training.request import TrainRequest
 from core.training.shards import ShardStore
+from core.training.sizes import DEFAULT_TOKENS
 
 _ENOUGH = "enough.json"
 """Says in a folder of text that its time was up once, so that it is not made longer."""

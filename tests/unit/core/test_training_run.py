@@ -18,9 +18,10 @@ from core.errors import UserError
 from core.models.mtp.files import load_head
 from core.requests import LoadRequest
 from core.training import events, head_stage
-from core.training.request import TrainRequest, read_both, thirds
+from core.training.request import TrainRequest, read_both
 from core.training.run import run_training
 from core.training.shards import MANIFEST
+from core.training.sizes import thirds
 from tests.helpers.checkpoints import save_folder
 from tests.helpers.tiny import tiny_llama
 from tests.helpers.tiny_tokenizers import CHATML, byte_level
