@@ -42,18 +42,18 @@ class TimedEngine(Engine):
 
     def generate(self, request: GenerateRequest, cancel: CancelToken) -> Iterator[Event]:
         """Pass the events on as they are."""
-        began_s, tokens = 0.0, 0
-        last_s = 0.0
-        for event in super().generate(request, cancel):
-            yield event
-            if isinstance(event, Round):
-                last_s = time.perf_counter()
-                if tokens == 0 and began_s == 0.0:
-                    began_s = last_s
-                else:
-                    tokens += len(event.tokens)
-        if last_s > began_s:
-            self.speeds.append(tokens / (last_s - began_s))
+        began_s = last_s = 0.0
+        tokens = 0
+        try:
+            for event in super().generate(request, cancel):
+                if isinstance(event, Round):
+                    last_s = time.perf_counter()
+                    tokens += len(event.tokens) if began_s else 0
+                    began_s = began_s or last_s
+                yield event
+        finally:  # who reads the events may stop at the last one
+            if last_s > began_s:
+                self.speeds.append(tokens / (last_s - began_s))
 
 
 def main() -> int:
