@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TextIO
 
-from core.cli import ask, bench, chat, doctor, models, train_mtp
+from core.cli import ask, bench, chat, distill, doctor, models, train_mtp
 from core.cli.context import Context, standard_context
 from core.cli.crash import BugReport, explain
 from core.cli.exits import EXIT_BROKEN_PIPE, EXIT_BUG, EXIT_INTERRUPTED, EXIT_USER
@@ -25,6 +25,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Context], int]] = MappingP
         "bench": bench.run,
         "models": models.run,
         "train-mtp": train_mtp.run,
+        "distill": distill.run,
         "doctor": doctor.run,
     }
 )

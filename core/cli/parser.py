@@ -7,7 +7,8 @@ from typing import Final, Literal
 from core.cli.bench_arguments import DESCRIPTION as _BENCH
 from core.cli.bench_arguments import add_bench_arguments
 from core.cli.train_arguments import DESCRIPTION as _TRAIN
-from core.cli.train_arguments import add_train_arguments
+from core.cli.train_arguments import DISTILL as _DISTILL
+from core.cli.train_arguments import add_distill_arguments, add_train_arguments
 from core.requests import (
     AUTO_GAMMA,
     DEFAULT_MAX_NEW_TOKENS,
@@ -138,6 +139,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_models(train)
     add_train_arguments(train)
+
+    distil = _command(
+        commands,
+        "distill",
+        "fine-tune a draft model on its target's text",
+        f"{_DISTILL}\n\n{_EXIT_CODES}",
+    )
+    _add_models(distil)
+    add_distill_arguments(distil)
 
     models = _command(commands, "models", "list, fetch, check and remove models", _MODELS)
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)

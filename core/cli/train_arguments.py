@@ -19,6 +19,16 @@ examples:
   paceline train-mtp --target ./model.gguf --data questions.txt --tokens 300000 --out ./head
   paceline train-mtp --resume"""
 
+DISTILL = """\
+Fine-tunes a draft model on the target's own text, towards the target's own distribution, so that
+more of its drafts stand. The result is a folder of safetensors beside the original, which is never
+changed; use it with --draft. All weights are trained, in float32: on the CPU that is for small
+models. Stopping and going on, and --json, are as for train-mtp.
+
+examples:
+  paceline distill --pair qwen2.5-coder --tokens 2000000
+  paceline distill --target ./big --draft ./small --data questions.txt --epochs 3"""
+
 
 def add_train_arguments(command: argparse.ArgumentParser) -> None:
     """Add what only this command takes; the models are added by the caller."""
@@ -55,6 +65,55 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
         "--out", metavar="DIR", type=Path, help="where it goes (default: data folder)"
     )
 
+    _add_text(command)
+    command.add_argument_group("text generated before").add_argument(
+        "--text",
+        metavar=("DIR", "HELD_OUT_DIR"),
+        type=Path,
+        nargs=2,
+        help="train on text that was generated before, and measure on other such text",
+    )
+
+    training = command.add_argument_group("training")
+    training.add_argument(
+        "--minutes",
+        metavar="N",
+        type=float,
+        help="how long all may take; half of it for the text, unless --tokens is given",
+    )
+    training.add_argument("--epochs", metavar="X", type=float, default=6.0)
+    training.add_argument("--learning-rate", metavar="X", type=float, default=1e-3)
+    training.add_argument("--loss", choices=("kl", "ce"), default="kl")
+    training.add_argument(
+        "--weights", metavar="X,X", type=_numbers, help="the weight of each step in the loss"
+    )
+    training.add_argument("--noise", metavar="X", type=float, default=0.0)
+    training.add_argument("--batch-tokens", metavar="N", type=int, default=2048)
+    training.add_argument("--seed", metavar="N", type=int, default=0)
+    training.add_argument(
+        "--resume", action="store_true", help="go on with a training that was begun"
+    )
+    command.add_argument("--json", action="store_true", help="write JSON lines and read words")
+
+
+def add_distill_arguments(command: argparse.ArgumentParser) -> None:
+    """Add what ``paceline distill`` takes beside the models."""
+    command.add_argument(
+        "--out", metavar="DIR", type=Path, help="where the result goes (default: beside the draft)"
+    )
+    _add_text(command)
+    training = command.add_argument_group("training")
+    training.add_argument("--epochs", metavar="X", type=float, default=2.0)
+    training.add_argument("--learning-rate", metavar="X", type=float, default=3e-5)
+    training.add_argument("--batch-tokens", metavar="N", type=int, default=2048)
+    training.add_argument("--seed", metavar="N", type=int, default=0)
+    training.add_argument(
+        "--resume", action="store_true", help="go on with a training that was begun"
+    )
+    command.add_argument("--json", action="store_true", help="write JSON lines and read words")
+
+
+def _add_text(command: argparse.ArgumentParser) -> None:
     data = command.add_argument_group("text")
     data.add_argument(
         "--data",
@@ -94,35 +153,6 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
         default=32,
         help="replies made side by side (default: %(default)s)",
     )
-
-    data.add_argument(
-        "--text",
-        metavar=("DIR", "HELD_OUT_DIR"),
-        type=Path,
-        nargs=2,
-        help="train on text that was generated before, and measure on other such text",
-    )
-
-    training = command.add_argument_group("training")
-    training.add_argument(
-        "--minutes",
-        metavar="N",
-        type=float,
-        help="how long all may take; half of it for the text, unless --tokens is given",
-    )
-    training.add_argument("--epochs", metavar="X", type=float, default=6.0)
-    training.add_argument("--learning-rate", metavar="X", type=float, default=1e-3)
-    training.add_argument("--loss", choices=("kl", "ce"), default="kl")
-    training.add_argument(
-        "--weights", metavar="X,X", type=_numbers, help="the weight of each step in the loss"
-    )
-    training.add_argument("--noise", metavar="X", type=float, default=0.0)
-    training.add_argument("--batch-tokens", metavar="N", type=int, default=2048)
-    training.add_argument("--seed", metavar="N", type=int, default=0)
-    training.add_argument(
-        "--resume", action="store_true", help="go on with a training that was begun"
-    )
-    command.add_argument("--json", action="store_true", help="write JSON lines and read words")
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -30,10 +31,27 @@ if TYPE_CHECKING:
     from core.training.request import TrainRequest
 
 Show = Callable[[events.TrainingEvent], None]
+Work = Callable[[Show, Callable[[], bool]], Path | None]
+"""Does a training: hears of its events, and is told when to stop; returns what it made."""
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Train the head of the arguments; return the exit code. Raises UserError."""
+
+    def work(show: Show, stopped: Callable[[], bool]) -> Path | None:
+        from core.training.run import run_training  # seconds of imports
+
+        return run_training(request_of(args), show, stopped)
+
+    return run_child(args, context, work, "The head is ready")
+
+
+def run_child(args: argparse.Namespace, context: Context, work: Work, ready: str) -> int:
+    """Do a training with its events shown, and see that they end with one that says how it went.
+
+    ``args.json`` makes them lines and listens to words. ``ready`` begins the sentence on the
+    result. Raises UserError.
+    """
     if not context.debug:
         quiet_libraries()
     cancel = CancelToken()
@@ -41,20 +59,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
         control = Control(cancel, lambda paused: show(events.Paused(paused=paused)))
         if args.json:
             control.listen(context.stdin)
-        path = _run(args, show, control)
+        path = _tried(work, show, control)
     if path is None:
         return EXIT_INTERRUPTED
     if not args.json:
-        make_console(context.stdout).print(sentence(f"The head is ready: {path}"))
+        make_console(context.stdout).print(sentence(f"{ready}: {path}"))
     return EXIT_DONE
 
 
-def _run(args: argparse.Namespace, show: Show, control: Control) -> str | None:
-    """Run it; see that the events end with one that says how it went."""
+def _tried(work: Work, show: Show, control: Control) -> Path | None:
     try:
-        from core.training.run import run_training  # seconds of imports
-
-        path = run_training(request_of(args), show, control.stopped)
+        return work(show, control.stopped)
     except UserError as error:
         show(events.Failed(kind="user", message=str(error)))
         raise
@@ -65,7 +80,6 @@ def _run(args: argparse.Namespace, show: Show, control: Control) -> str | None:
         message = f"{type(error).__name__}: {error}"
         show(events.Failed(kind="bug", message=message, detail=detail))
         raise
-    return None if path is None else str(path)
 
 
 def request_of(args: argparse.Namespace) -> "TrainRequest":

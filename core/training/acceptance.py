@@ -37,11 +37,27 @@ def measure(
     head: Head, steps: Steps, batches: Iterable[Batch], teacher: Teacher, depth: int
 ) -> Acceptance:
     """Walk the greedy replies of the batches with a head that drafts ``depth`` tokens a round."""
-    tried, right = [0] * depth, [0] * depth
-    rounds = tokens = 0
+    walk = Walk(depth)
     for read in batches:
         batch = read.to(teacher.index.device)
-        hits = _hits(head, steps(batch), batch, teacher)
+        walk.add(batch, _hits(head, steps(batch), batch, teacher))
+    return walk.result()
+
+
+class Walk:
+    """Counts the rounds that decoding would make."""
+
+    def __init__(self, depth: int) -> None:
+        self._tried, self._right = [0] * depth, [0] * depth
+        self._rounds = self._tokens = 0
+
+    def add(self, batch: Batch, hits: torch.Tensor) -> None:
+        """Walk the greedy replies of a batch.
+
+        ``hits`` [depth, rows, length]: whether draft j of a round that begins at a place, with the
+        token after it as the newest one, is the token that stands there.
+        """
+        depth = len(hits)
         ends = batch.mask.sum(1).tolist()
         table = hits.int().cumprod(0).sum(0).tolist()  # tokens that stand, by row and place
         for row, (start, end) in enumerate(zip(batch.starts.tolist(), ends, strict=True)):
@@ -52,16 +68,21 @@ def measure(
                 room = min(depth, end - 2 - place)
                 stood = min(table[row][place], room)
                 for step in range(min(stood + 1, room)):
-                    tried[step] += 1
-                    right[step] += step < stood
-                rounds += 1
-                tokens += min(stood + 1, end - 2 - place)
+                    self._tried[step] += 1
+                    self._right[step] += step < stood
+                self._rounds += 1
+                self._tokens += min(stood + 1, end - 2 - place)
                 place += stood + 1
-    return Acceptance(
-        by_step=tuple(hit / max(1, count) for hit, count in zip(right, tried, strict=True)),
-        length=tokens / max(1, rounds),
-        tokens=tokens,
-    )
+
+    def result(self) -> Acceptance:
+        """Return what was counted."""
+        return Acceptance(
+            by_step=tuple(
+                hit / max(1, count) for hit, count in zip(self._right, self._tried, strict=True)
+            ),
+            length=self._tokens / max(1, self._rounds),
+            tokens=self._tokens,
+        )
 
 
 def _hits(

@@ -5,7 +5,7 @@ renamed first, and removed only when the next one counts.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -13,14 +13,28 @@ from safetensors.torch import load_file
 
 from core.errors import UserError
 from core.hub.files import explain_write_error, read_json, write_json
-from core.training.mtp import Trainer
 from core.training.shards import save_whole
 
 FORMAT = 1
 _CARD = "checkpoint.json"
 
 
-def save_checkpoint(folder: Path, trainer: Trainer, settings: dict[str, Any]) -> Path:
+class Resumable(Protocol):
+    """A training whose state is numbers by name and a few plain values."""
+
+    step: int
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the numbers."""
+
+    def position(self) -> dict[str, Any]:
+        """Return the plain values."""
+
+    def restore(self, tensors: dict[str, torch.Tensor], position: dict[str, Any]) -> None:
+        """Go on where these were taken. Raises KeyError."""
+
+
+def save_checkpoint(folder: Path, trainer: Resumable, settings: dict[str, Any]) -> Path:
     """Keep where the trainer stands; return the file of numbers.
 
     ``settings`` are plain values that the next run must share. Raises UserError where the disk
@@ -47,7 +61,7 @@ def save_checkpoint(folder: Path, trainer: Trainer, settings: dict[str, Any]) ->
     return path
 
 
-def restore_checkpoint(folder: Path, trainer: Trainer, settings: dict[str, Any]) -> bool:
+def restore_checkpoint(folder: Path, trainer: Resumable, settings: dict[str, Any]) -> bool:
     """Put the trainer where it was kept; return whether there was something.
 
     Raises UserError where that belongs to another run or is damaged.

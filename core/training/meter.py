@@ -1,18 +1,29 @@
 """How a training goes: losses and speed of the last steps."""
 
 import time
+from typing import Protocol
 
 from core.training.events import Progress, Stage
-from core.training.mtp import Trainer
 
 _SHARE = 0.05
 """What a new loss weighs in the mean that is shown."""
 
 
+class Steps(Protocol):
+    """What is counted of a trainer."""
+
+    step: int
+    total_steps: int
+
+    @property
+    def epoch(self) -> int:
+        """How many times all of the text was seen."""
+
+
 class Meter:
     """Losses, as a mean that follows the last steps, and the speed since it was made."""
 
-    def __init__(self, trainer: Trainer) -> None:
+    def __init__(self, trainer: Steps) -> None:
         self._trainer = trainer
         self._first_step = trainer.step
         self._started_s = time.monotonic()

@@ -1,6 +1,5 @@
 """Training a head on generated text: the host stays as it is, only the head learns."""
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from core.errors import UserError
 from core.models.mtp.modules import Head
 from core.training.data import Batch, TextData
 from core.training.loss import Teacher, steps_loss
+from core.training.schedule import warm_cosine
 
 Embed = Callable[[Sequence[int]], torch.Tensor]
 """The host's input embeddings [ids, hidden] float32."""
@@ -164,16 +164,11 @@ class Trainer:
         return float(loss.detach()), tuple(by_step.tolist()), batch.tokens
 
     def learning_rate(self, step: int) -> float:
-        """Return the rate of a step: a linear start, then half a cosine."""
+        """Return the rate of a step."""
         settings = self.settings
-        warm_up = min(settings.warm_up_steps, self.total_steps // 10)
-        if step < warm_up:
-            return settings.learning_rate * (step + 1) / (warm_up + 1)
-        done = (step - warm_up) / max(1, self.total_steps - warm_up)
-        share = settings.final_share + (1 - settings.final_share) * 0.5 * (
-            1 + math.cos(math.pi * min(1.0, done))
+        return settings.learning_rate * warm_cosine(
+            step, self.total_steps, settings.warm_up_steps, settings.final_share
         )
-        return settings.learning_rate * share
 
     @torch.inference_mode()
     def outputs(self, batch: Batch) -> list[torch.Tensor]:

@@ -54,16 +54,27 @@ def find_places(
     )
 
 
-def disk_use(request: TrainRequest, host: HeadHost, layers: int, places: Places) -> DiskUse:
-    """Return what a run will take. Raises UserError where there is too little."""
+def disk_use(
+    request: TrainRequest,
+    host: HeadHost,
+    layers: int,
+    places: Places,
+    model_bytes: int | None = None,
+) -> DiskUse:
+    """Return what a run will take. Raises UserError where there is too little.
+
+    ``model_bytes`` is what is kept of a whole model while it is trained, in place of a head.
+    """
     text = 0
     if request.text is None:
         text = text_bytes(planned_tokens(request.tokens, request.minutes), layers, host.hidden)
     here = sum(_size(folder) for folder in (places.text, places.held_out))
-    needed = max(0, text - here) + checkpoint_bytes(host.hidden)
+    kept = checkpoint_bytes(host.hidden) if model_bytes is None else model_bytes
+    needed = max(0, text - here) + kept
     existing = next(path for path in (places.base, *places.base.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    check_disk(places.base, needed, "train this head")
+    purpose = "train this head" if model_bytes is None else "distil this draft"
+    check_disk(places.base, needed, purpose)
     return DiskUse(folder=str(places.base), needed_bytes=needed, free_bytes=free)
 
 

@@ -1,29 +1,29 @@
 """A training run from prompts to a saved head: stages that are done already are passed over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.cancel import CancelToken
 from core.errors import Cancelled
-from core.events import LoadProgress
-from core.models.loader import LoadedModel, load_pair
+from core.models.loader import LoadedModel
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind, HeadShape
 from core.models.mtp.files import save_head
 from core.models.mtp.host import describe_host
 from core.models.mtp.modules import make_head
 from core.models.runner import Runner
 from core.models.runners import make_runner
-from core.training.data import TextData, coverage, frequent_tokens, layers_of
-from core.training.events import Finished, Notice, Progress, Stage, Stopped
-from core.training.head_stage import HeadStage
+from core.training.acceptance import Acceptance, measure
+from core.training.data import Batch, TextData, coverage, frequent_tokens, layers_of
+from core.training.events import Finished, Notice, Stage, Stopped
 from core.training.jobs import GenerationSettings, check_layers
+from core.training.loading import load_alone
+from core.training.loop import Loop
 from core.training.mtp import Trainer
 from core.training.places import Places, disk_use, find_places, held
 from core.training.prompts import Prompt
 from core.training.report import Emit, Report
-from core.training.request import TrainRequest, read_both
+from core.training.request import TrainRequest, read_both, short_hash
 from core.training.sizes import thirds
 from core.training.text_stage import make_text, reply_ends
 
@@ -49,8 +49,7 @@ def run_training(request: TrainRequest, emit: Emit, stopped: Callable[[], bool])
 def _run(request: TrainRequest, report: Report) -> Path:
     # Bad data is refused before minutes go into loading.
     prompts = ([], []) if request.text is not None else read_both(request)
-    report.begin(Stage.LOAD, Path(request.load.target).name)
-    host = _load(request, report)
+    host = load_alone(request.load, request.home, report)
     runner = make_runner(host.model)
     described = describe_host(runner, name=host.name)
     settings = GenerationSettings(
@@ -86,10 +85,22 @@ def _train(
     places: Places,
     report: Report,
 ) -> Path:
-    stage = HeadStage(trainer, measured, places.checkpoint, report)
-    loss = stage.train(resume=request.resume, minutes=request.minutes)
+    def measure_head(batches: Iterable[Batch]) -> Acceptance:
+        with trainer.averaged():
+            return measure(trainer.head, trainer.outputs, batches, trainer.teacher, request.depth)
+
+    loop = Loop(
+        trainer=trainer,
+        measure=measure_head,
+        measured=measured,
+        batch_tokens=request.batch_tokens,
+        folder=places.checkpoint,
+        fixed={**trainer.settings.fixed(), "vocabulary": short_hash(list(card.vocabulary))},
+        report=report,
+    )
+    loss = loop.train(resume=request.resume, minutes=request.minutes)
     report.begin(Stage.EVALUATE, "held-out prompts")
-    found = stage.evaluate(loss)
+    found = loop.evaluate(loss)
     report.begin(Stage.SAVE, str(places.head))
     weights = "/".join(f"{weight:g}" for weight in trainer.settings.weights)
     card = replace(
@@ -109,23 +120,6 @@ def _train(
         )
     )
     return places.head
-
-
-def _load(request: TrainRequest, report: Report) -> LoadedModel:
-    def on_progress(progress: LoadProgress) -> None:
-        report.check()
-        done = round(100 * (progress.fraction or 0.0))
-        report.progress(Progress(stage=Stage.LOAD, done=done, total=100, unit="percent"))
-
-    pair = load_pair(
-        replace(request.load, draft=None),
-        prepared_dir=request.home / "prepared",
-        on_progress=on_progress,
-        cancel=CancelToken(),
-    )
-    for message in pair.notices:
-        report.emit(Notice(kind="load", message=message))
-    return pair.target
 
 
 def _layers(request: TrainRequest, runner: Runner) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from transformers import LlamaForCausalLM
 from core.errors import UserError
 from core.models.mtp.files import load_head
 from core.requests import LoadRequest
-from core.training import events, head_stage
+from core.training import events, loop
 from core.training.request import TrainRequest, read_both
 from core.training.run import run_training
 from core.training.shards import MANIFEST
@@ -122,7 +122,7 @@ def test_a_run_that_is_stopped_anywhere_goes_on_to_the_same_head(
 ):
     whole, _ = _run(_request(target, prompts, tmp_path / "whole"))
     wanted = load_head(whole).state_dict()
-    monkeypatch.setattr(head_stage, "_CHECKPOINT_EVERY_S", 0.0)
+    monkeypatch.setattr(loop, "_CHECKPOINT_EVERY_S", 0.0)
     request = _request(target, prompts, tmp_path / "broken")
     numbers = random.Random(0)
     stages = []

@@ -1,0 +1,179 @@
+"""A distillation from prompts to a fine-tuned draft in a folder of its own."""
+
+import gc
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.errors import Cancelled, UserError
+from core.hub.files import check_disk, explain_write_error
+from core.models.checkpoint import save_folder
+from core.models.loader import LoadedModel
+from core.models.mtp.card import HeadKind
+from core.models.mtp.host import describe_host
+from core.models.pairing import check_pair
+from core.models.runners import make_runner
+from core.models.source import open_source
+from core.requests import LoadRequest, Precision
+from core.training.data import TextData
+from core.training.distill import DistillSettings, DraftTrainer
+from core.training.events import Finished, Stage, Stopped
+from core.training.jobs import GenerationSettings
+from core.training.loading import load_alone
+from core.training.loop import Loop
+from core.training.places import Places, disk_use, find_places, held
+from core.training.report import Emit, Report
+from core.training.request import TrainRequest, read_both, short_hash
+from core.training.text_stage import make_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillRequest:
+    """A draft to be fine-tuned on its target's text.
+
+    ``text`` says which target answers which prompts; ``draft`` is the model's path. ``out`` None
+    puts the result beside the draft, or below ``text.home``/models where the draft lies there.
+    """
+
+    text: TrainRequest
+    draft: str
+    settings: DistillSettings
+    out: Path | None = None
+    resume: bool = False
+
+    @property
+    def result(self) -> Path:
+        """The folder of the result."""
+        if self.out is not None:
+            return self.out
+        path = Path(self.draft)
+        models = self.text.home / "models"
+        name = path.name if path.is_dir() else path.stem
+        folder = models if path.is_relative_to(models) else path.parent
+        return folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}-distilled"
+
+
+def text_request(load: LoadRequest, home: Path, **choices: Any) -> TrainRequest:
+    """Return the request for the target's text alone: the last states are all that is kept."""
+    return TrainRequest(load=load, home=home, kind=HeadKind.PARALLEL, **choices)
+
+
+def run_distillation(
+    request: DistillRequest, emit: Emit, stopped: Callable[[], bool]
+) -> Path | None:
+    """Fine-tune the draft and return its new folder, or None where ``stopped()`` became true.
+
+    The original is read and never written. Events, stopping and going on are those of
+    :func:`core.training.run.run_training`; Finished has the mean acceptance length before and
+    after. Raises UserError.
+    """
+    report = Report(emit, stopped)
+    try:
+        return _run(request, report)
+    except Cancelled:
+        emit(Stopped(stage=report.stage))
+        return None
+
+
+def _run(request: DistillRequest, report: Report) -> Path:
+    if request.result.exists():
+        raise UserError(
+            f"There is something at {request.result} already.",
+            "Name another folder with --out, or delete this one.",
+        )
+    prompts = read_both(request.text)
+    target = load_alone(request.text.load, request.text.home, report)
+    runner = make_runner(target.model)
+    described = describe_host(runner, name=target.name)
+    settings = GenerationSettings(
+        layers=(runner.layers,),
+        max_new_tokens=request.text.max_new_tokens,
+        lanes=request.text.lanes,
+        seed=request.text.seed,
+    )
+    places = find_places(request.text, described, settings, *prompts)
+    # Weights and two moments in float32, the next of all before the last one goes, and the result.
+    model_bytes = open_source(request.draft).elements * (2 * 3 * 4 + 2)
+    report.emit(disk_use(request.text, described, 1, places, model_bytes))
+    with held(places):
+        make_text(request.text, target, settings, prompts, places, report)
+        unembedding = runner.unembedding(range(runner.width)).clone()
+        tokenizer, name = target.tokenizer, target.name
+        del target, runner  # the draft takes its place in memory
+        gc.collect()
+        draft = load_alone(
+            replace(request.text.load, target=request.draft, precision=Precision.FLOAT32),
+            request.text.home,
+            report,
+        )
+        verdict = check_pair(tokenizer, draft.tokenizer, len(unembedding), draft.vocab_size)
+        if not verdict.compatible:
+            raise UserError(
+                f"{draft.name} cannot draft for {name}. {verdict.reason}", "Choose another draft."
+            )
+        with TextData(places.text) as data, TextData(places.held_out) as measured:
+            return _train(request, draft, data, measured, unembedding, places, report)
+
+
+def _train(
+    request: DistillRequest,
+    draft: LoadedModel,
+    data: TextData,
+    measured: TextData,
+    unembedding: torch.Tensor,
+    places: Places,
+    report: Report,
+) -> Path:
+    trainer = DraftTrainer(draft.model, data, unembedding=unembedding, settings=request.settings)
+    fixed = {**request.settings.fixed(), "draft": request.draft}
+    loop = Loop(
+        trainer=trainer,
+        measure=trainer.measure,
+        measured=measured,
+        batch_tokens=request.settings.batch_tokens,
+        folder=places.base / f"distilled-{short_hash(fixed, str(places.text))}",
+        fixed=fixed,
+        report=report,
+    )
+    report.begin(Stage.EVALUATE, "the draft as it is")
+    before = loop.evaluate(0.0)
+    loss = loop.train(resume=request.resume)
+    report.begin(Stage.EVALUATE, "the distilled draft")
+    after = loop.evaluate(loss)
+    report.begin(Stage.SAVE, str(request.result))
+    _save(draft, request.result)
+    report.emit(
+        Finished(
+            path=str(request.result),
+            acceptance=after.by_step,
+            length=after.length,
+            before=before.length,
+            seconds=report.seconds,
+        )
+    )
+    return request.result
+
+
+def _save(draft: LoadedModel, folder: Path) -> None:
+    """Write the model in bfloat16 so that its folder is whole or not there."""
+    model = draft.model.to(torch.bfloat16)
+    size_bytes = sum(parameter.nbytes for parameter in model.parameters())
+    check_disk(folder.parent, size_bytes, "save the distilled draft")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=".distilled-", dir=folder.parent))
+        try:
+            save_folder(model, draft.tokenizer, building, lambda _: None)
+            building.chmod(0o755)
+            os.replace(building, folder)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    except OSError as error:
+        raise explain_write_error(error, folder.parent) from error
