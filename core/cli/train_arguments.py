@@ -37,7 +37,8 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
         "--host",
         choices=("target", "draft"),
         default="target",
-        help="the model that the head reads and drafts for (default: %(default)s)",
+        help="the model whose states the head reads; on a draft it learns the target's text "
+        "(default: %(default)s)",
     )
     head.add_argument(
         "--kind",
@@ -83,7 +84,11 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
     )
     training.add_argument("--epochs", metavar="X", type=float, default=6.0)
     training.add_argument("--learning-rate", metavar="X", type=float, default=1e-3)
-    training.add_argument("--loss", choices=("kl", "ce"), default="kl")
+    training.add_argument(
+        "--loss",
+        choices=("kl", "ce"),
+        help="towards the host's distribution or the text's tokens (default: kl; for a draft ce)",
+    )
     training.add_argument(
         "--weights", metavar="X,X", type=_numbers, help="the weight of each step in the loss"
     )

@@ -86,13 +86,15 @@ def request_of(args: argparse.Namespace) -> "TrainRequest":
     """Return the training that the arguments ask for. Raises UserError."""
     from core.training.request import TrainRequest
 
-    load = load_request_of(args)
+    target = load_request_of(args)
+    host, author = replace(target, draft=None), None
     if args.host == "draft":
-        if load.draft is None:
+        if target.draft is None:
             raise UserError("There is no draft model to train a head for.", "Name it with --draft.")
-        load = replace(load, target=load.draft)
+        host, author = replace(host, target=target.draft), host
     return TrainRequest(
-        load=replace(load, draft=None),
+        load=host,
+        author=author,
         home=data_root(),
         kind=args.kind,
         depth=args.depth,
@@ -105,7 +107,8 @@ def request_of(args: argparse.Namespace) -> "TrainRequest":
         epochs=args.epochs,
         temperatures=args.temperatures,
         fast=args.fast_text,
-        loss=args.loss,
+        # The draft does not say how the target goes on; the text does.
+        loss=args.loss or ("kl" if author is None else "ce"),
         weights=args.weights,
         learning_rate=args.learning_rate,
         noise=args.noise,

@@ -83,6 +83,7 @@ class TextData:
             ]
         found.sort()  # the same order, however often the generation was stopped
         self._prompts = len({key.rpartition("/")[0] for key, *_ in found})
+        self.keys = [key for key, *_ in found]
         self._places = [(number, start) for _, number, start, _, _, _ in found]
         self.lengths = [length for _, _, _, length, _, _ in found]
         self.prompt_lengths = [length for _, _, _, _, length, _ in found]

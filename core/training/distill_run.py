@@ -17,21 +17,17 @@ from core.hub.files import check_disk, explain_write_error
 from core.models.checkpoint import save_folder
 from core.models.loader import LoadedModel
 from core.models.mtp.card import HeadKind
-from core.models.mtp.host import describe_host
-from core.models.pairing import check_pair
-from core.models.runners import make_runner
 from core.models.source import open_source
 from core.requests import LoadRequest, Precision
+from core.training.author import make_author_text
 from core.training.data import TextData
 from core.training.distill import DistillSettings, DraftTrainer
 from core.training.events import Finished, Stage, Stopped
-from core.training.jobs import GenerationSettings
 from core.training.loading import load_alone
 from core.training.loop import Loop
-from core.training.places import Places, disk_use, find_places, held
+from core.training.places import Places, held
 from core.training.report import Emit, Report
-from core.training.request import TrainRequest, read_both, short_hash
-from core.training.text_stage import make_text
+from core.training.request import TrainRequest, short_hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,38 +84,23 @@ def _run(request: DistillRequest, report: Report) -> Path:
             f"There is something at {request.result} already.",
             "Name another folder with --out, or delete this one.",
         )
-    prompts = read_both(request.text)
-    target = load_alone(request.text.load, request.text.home, report)
-    runner = make_runner(target.model)
-    described = describe_host(runner, name=target.name)
-    settings = GenerationSettings(
-        layers=(runner.layers,),
-        max_new_tokens=request.text.max_new_tokens,
-        lanes=request.text.lanes,
-        seed=request.text.seed,
-    )
-    places = find_places(request.text, described, settings, *prompts)
     # Weights and two moments in float32, the next of all before the last one goes, and the result.
     model_bytes = open_source(request.draft).elements * (2 * 3 * 4 + 2)
-    report.emit(disk_use(request.text, described, 1, places, model_bytes))
-    with held(places):
-        make_text(request.text, target, settings, prompts, places, report)
-        unembedding = runner.unembedding(range(runner.width)).clone()
-        tokenizer, name = target.tokenizer, target.name
-        del target, runner  # the draft takes its place in memory
-        gc.collect()
-        draft = load_alone(
-            replace(request.text.load, target=request.draft, precision=Precision.FLOAT32),
-            request.text.home,
-            report,
-        )
-        verdict = check_pair(tokenizer, draft.tokenizer, len(unembedding), draft.vocab_size)
-        if not verdict.compatible:
-            raise UserError(
-                f"{draft.name} cannot draft for {name}. {verdict.reason}", "Choose another draft."
-            )
-        with TextData(places.text) as data, TextData(places.held_out) as measured:
-            return _train(request, draft, data, measured, unembedding, places, report)
+    text = make_author_text(request.text, report, model_bytes=model_bytes)
+    gc.collect()  # the draft takes the target's place in memory
+    draft = load_alone(
+        replace(request.text.load, target=request.draft, precision=Precision.FLOAT32),
+        request.text.home,
+        report,
+    )
+    text.check_reader(draft)
+    places = text.places
+    with (
+        held(places),
+        TextData(places.text) as data,
+        TextData(places.held_out) as measured,
+    ):
+        return _train(request, draft, data, measured, text.unembedding, places, report)
 
 
 def _train(

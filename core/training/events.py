@@ -16,6 +16,8 @@ class Stage(StrEnum):
 
     LOAD = "load"
     GENERATE = "generate"
+    READ = "read"
+    """A draft reads the target's text."""
     TRAIN = "train"
     EVALUATE = "evaluate"
     SAVE = "save"

@@ -57,6 +57,8 @@ class TrainRequest:
     resume: bool = False
     text: tuple[Path, Path] | None = None
     """Folders of text that was generated before, to train on and to measure on."""
+    author: LoadRequest | None = None
+    """The target whose text the head learns where the host is its draft; None: the host's own."""
     command: str = ""
 
     def __post_init__(self) -> None:

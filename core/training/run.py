@@ -1,5 +1,6 @@
 """A training run from prompts to a saved head: stages that are done already are passed over."""
 
+import gc
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from core.models.mtp.host import describe_host
 from core.models.mtp.modules import make_head
 from core.models.runner import Runner
 from core.models.runners import make_runner
+from core.requests import LoadRequest
 from core.training.acceptance import Acceptance, measure
+from core.training.author import make_author_text, read_again
 from core.training.data import Batch, TextData, coverage, frequent_tokens, layers_of
 from core.training.events import Finished, Notice, Stage, Stopped
 from core.training.jobs import GenerationSettings, check_layers
@@ -47,9 +50,34 @@ def run_training(request: TrainRequest, emit: Emit, stopped: Callable[[], bool])
 
 
 def _run(request: TrainRequest, report: Report) -> Path:
+    if request.author is not None:
+        return _run_on_author(request, request.author, report)
     # Bad data is refused before minutes go into loading.
     prompts = ([], []) if request.text is not None else read_both(request)
     host = load_alone(request.load, request.home, report)
+    return _make_head(request, host, prompts, report)
+
+
+def _run_on_author(request: TrainRequest, author: LoadRequest, report: Report) -> Path:
+    """Make a head for a draft: from its target's text, which it reads again for its own states."""
+    theirs = replace(request, load=author, author=None, kind=HeadKind.PARALLEL, layers=None)
+    # The target's last states stay beside those of the draft, which is no wider.
+    text = make_author_text(theirs, report, states=1 + len(request.layers or thirds(3)))
+    gc.collect()  # the draft takes the target's place in memory
+    host = load_alone(request.load, request.home, report)
+    text.check_reader(host)
+    runner = make_runner(host.model)
+    layers = _layers(request, runner)
+    tail = short_hash(describe_host(runner).fingerprint, list(layers))
+    with held(text.places):
+        mine, measured = (
+            read_again(folder, _beside(folder, tail), runner, layers, report)
+            for folder in (text.places.text, text.places.held_out)
+        )
+    return _make_head(replace(request, text=(mine, measured)), host, ([], []), report)
+
+
+def _make_head(request: TrainRequest, host: LoadedModel, prompts: Prompts, report: Report) -> Path:
     runner = make_runner(host.model)
     described = describe_host(runner, name=host.name)
     settings = GenerationSettings(
@@ -139,6 +167,7 @@ def _card(
     temperatures = ", ".join(f"{value:g}" for value in sorted(set(data.temperatures)))
     prompts = f"{data.prompts:,}"
     own = ", own ones among them" if request.data else ""
+    whose = "of the host's" if request.author is None else "of the target's"
     parallel = request.kind == HeadKind.PARALLEL
     return HeadCard(
         kind=request.kind,
@@ -150,7 +179,7 @@ def _card(
         seed=request.seed,
         licence="the licence of its host",
         command=request.command,
-        data=f"{len(data):,} replies of the host's own with {data.reply_tokens:,} tokens, at "
+        data=f"{len(data):,} replies {whose} own with {data.reply_tokens:,} tokens, at "
         f"temperatures {temperatures}, to {prompts} prompts{own}",
     )
 

@@ -16,8 +16,12 @@ from transformers import LlamaForCausalLM
 
 from core.errors import UserError
 from core.models.mtp.files import load_head
+from core.models.runners import make_runner
 from core.requests import LoadRequest
 from core.training import events, loop
+from core.training.data import TextData, layers_of
+from core.training.loading import load_alone
+from core.training.report import Report
 from core.training.request import TrainRequest, read_both
 from core.training.run import run_training
 from core.training.shards import MANIFEST
@@ -158,6 +162,38 @@ def test_text_that_is_there_is_enough(target, prompts, tmp_path, kind):
     assert "generate" not in [e.stage for e in heard if isinstance(e, events.StageStarted)]
     with pytest.raises(UserError, match="no generated text"):
         _run(_request(target, prompts, tmp_path, text=(tmp_path, tmp_path)))
+
+
+def test_a_head_on_a_draft_learns_the_targets_text(target, prompts, tmp_path):
+    tokenizer = byte_level(chat_template=CHATML, eos="<|im_end|>")
+    draft = save_folder(tmp_path / "draft", tiny_llama(seed=5, vocab=len(tokenizer)), tokenizer)
+    request = _request(draft, prompts, tmp_path, author=LoadRequest(target=str(target)), loss="ce")
+    path, heard = _run(request)
+    card = load_head(path).card
+    assert card.host.name == "draft"
+    assert "of the target's own" in card.data
+    stages = [event.stage for event in heard if isinstance(event, events.StageStarted)]
+    assert stages == [
+        *("load", "generate", "generate", "load", "read", "read", "train", "evaluate", "save")
+    ]
+    texts = {path.name: path for path in (tmp_path / "training").glob("*/text-*")}
+    source, read = (texts[name] for name in sorted(texts, key=len))
+    with TextData(source) as theirs, TextData(read) as mine:
+        assert mine.keys == theirs.keys
+        assert all(torch.equal(mine.ids(i), theirs.ids(i)) for i in range(len(mine)))
+        assert mine.prompt_lengths == theirs.prompt_lengths
+        batch = mine.batch([0])
+        runner = make_runner(load_alone_lean(draft, tmp_path))
+        runner.keep_states(layers_of(read))
+        runner.forward(batch.ids[0, :-1].tolist(), 1)
+        torch.testing.assert_close(batch.states[0, :-1], runner.states.to(torch.bfloat16))
+    _, heard = _run(request)
+    assert not any(isinstance(e, events.Progress) and e.stage == "read" for e in heard)
+
+
+def load_alone_lean(folder, home):
+    report = Report(lambda _: None, lambda: False)
+    return load_alone(LoadRequest(target=str(folder)), home, report).model
 
 
 def test_without_resume_the_training_begins_anew(target, prompts, tmp_path):
