@@ -77,6 +77,10 @@ def _run_on_author(request: TrainRequest, author: LoadRequest, report: Report) -
     return _make_head(replace(request, text=(mine, measured)), host, ([], []), report)
 
 
+def _beside(folder: Path, tail: str) -> Path:
+    return folder.with_name(f"{folder.name}-read-{tail}")
+
+
 def _make_head(request: TrainRequest, host: LoadedModel, prompts: Prompts, report: Report) -> Path:
     runner = make_runner(host.model)
     described = describe_host(runner, name=host.name)
