@@ -89,6 +89,7 @@ def _read_lean(source: ModelSource, folder: Path, on_fraction: OnFraction) -> tu
 
     from core.models.lean.model import read_lean_model
     from core.models.lean.shape import lean_obstacle
+    from core.models.lean.smoothing import TEXT
 
     with quiet(on_fraction), _explained(source, Precision.INT8, Device.CPU):
         config = AutoConfig.from_pretrained(str(folder), **_SAFE)
@@ -104,7 +105,9 @@ def _read_lean(source: ModelSource, folder: Path, on_fraction: OnFraction) -> tu
         if (folder / "generation_config.json").is_file():
             generation = GenerationConfig.from_pretrained(str(folder))
         try:
-            model = read_lean_model(folder, config, generation, on_fraction)
+            model = read_lean_model(
+                folder, config, generation, on_fraction, text_ids=tokenizer.encode(TEXT)
+            )
         except KeyError as error:
             raise _not_whole(source, [str(error.args[0])]) from error
     return model, tokenizer

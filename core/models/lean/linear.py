@@ -16,6 +16,7 @@ _TINY = 1e-30
 _FULL_LEVELS = 127
 _SAFE_LEVELS = 63
 _PIECE_ROWS = 2048
+_PRODUCT = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
 
 def quantize_rows(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -62,17 +63,17 @@ class Int8Linear:
         """
         # The norm of infinite order says the same in one call, and takes ten times as long.
         step = rows.abs().amax(dim=1, keepdim=True).clamp_(min=_TINY).div_(self._levels)
-        scaled = rows / step
         if self._two_terms if two_terms is None else two_terms:
             count = len(rows)
             terms = torch.empty(2 * count, rows.shape[1])
             rounded, rest = terms[:count], terms[count:]
-            torch.round(scaled, out=rounded)
-            torch.sub(scaled, rounded, out=rest).mul_(2 * self._levels)
+            torch.div(rows, step, out=rounded)
+            torch.round(rounded, out=rest)  # which the kernel does to the first term likewise
+            torch.sub(rounded, rest, out=rest).mul_(2 * self._levels)
             sums = _int8_product(terms, self._packed)
             result = torch.add(sums[:count], sums[count:], alpha=1 / (2 * self._levels))
         else:
-            result = _int8_product(scaled, self._packed)
+            result = _int8_product(rows / step, self._packed)
         result.mul_(step)
         return result if self._bias is None else result.add_(self._bias)
 
@@ -105,7 +106,5 @@ def _pack(weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
 
 def _int8_product(rows: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
     """Round rows to whole numbers and multiply; the zero point makes them unsigned."""
-    product: torch.Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-        rows, 1.0, 128, packed
-    )
+    product: torch.Tensor = _PRODUCT(rows, 1.0, 128, packed)
     return product

@@ -1,7 +1,7 @@
 """Reading a checkpoint into int8 weights, one layer at a time."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,12 @@ from safetensors import safe_open
 from core.models.lean.linear import WEIGHT_LEVELS, Int8Linear, activation_levels, quantize_rows
 from core.models.lean.network import LeanLayer, LeanWeights
 from core.models.lean.shape import LeanShape, lean_shape
+from core.models.lean.smoothing import TOKENS, Smoother
 
 _SMALL_HIDDEN = 1024
 _INDEX = "model.safetensors.index.json"
 _WEIGHTS = "model.safetensors"
+_EMBEDDING = "model.embed_tokens.weight"
 
 Get = Callable[[str], torch.Tensor]
 
@@ -39,29 +41,41 @@ class LeanModel:
 
 
 def read_lean_model(
-    folder: Path, config: Any, generation_config: Any, on_fraction: Callable[[float], None]
+    folder: Path,
+    config: Any,
+    generation_config: Any,
+    on_fraction: Callable[[float], None],
+    *,
+    text_ids: Sequence[int] = (),
 ) -> LeanModel:
     """Read a folder of safetensors in the names of transformers.
 
-    The checkpoint may be in any floating-point format. ``on_fraction`` may raise to stop.
+    The checkpoint may be in any floating-point format. ``text_ids`` are those of
+    :data:`core.models.lean.smoothing.TEXT`; with them outliers are smoothed, and rows need one
+    term in place of two where it has 8 bits. ``on_fraction`` may raise to stop.
     Raises KeyError where a weight is missing, ValueError for wrong shapes, OSError.
     """
     shape = lean_shape(config)
     files = _files(folder)
+    rotations = _rotations(config, shape)
+    smoother = None
+    if text_ids and activation_levels() == WEIGHT_LEVELS:
+        ids = torch.tensor(text_ids[:TOKENS])
+        with _opened(files) as get:
+            smoother = Smoother(shape, get(_EMBEDDING)[ids].float(), rotations)
     layers: list[LeanLayer] = []
     for number in range(shape.layers):
         # One opening a layer: what was read of the mapping is given back with it.
         with _opened(files) as get:
-            layers.append(_layer(shape, f"model.layers.{number}", get))
+            layers.append(_layer(shape, f"model.layers.{number}", get, smoother))
         on_fraction((number + 1) / (shape.layers + 1))
-    embedding_name = "model.embed_tokens.weight"
-    head_name = embedding_name if shape.tied_head else "lm_head.weight"
+    head_name = _EMBEDDING if shape.tied_head else "lm_head.weight"
     with _opened(files) as get:
-        head = _linear(shape, get(head_name))
+        head = _linear(shape, get(head_name), smooth=smoother is not None)
         norm = get("model.norm.weight").float()
     with _opened(files) as get:
         # A mapping of its own, of which only the rows that are looked up come into memory.
-        embedding, unembedding = get(embedding_name), get(head_name)
+        embedding, unembedding = get(_EMBEDDING), get(head_name)
     weights = LeanWeights(
         shape=shape,
         embedding=embedding,
@@ -69,13 +83,15 @@ def read_lean_model(
         layers=tuple(layers),
         norm=norm,
         head=head,
-        rotations=_rotations(config, shape),
+        rotations=rotations,
     )
     on_fraction(1.0)
     return LeanModel(weights=weights, config=config, generation_config=generation_config)
 
 
-def _layer(shape: LeanShape, prefix: str, get: Get) -> LeanLayer:
+def _layer(shape: LeanShape, prefix: str, get: Get, smoother: Smoother | None) -> LeanLayer:
+    smooth = smoother is not None
+
     def fused(names: tuple[str, ...]) -> torch.Tensor:
         return torch.cat([get(f"{prefix}.{name}.weight") for name in names])
 
@@ -88,21 +104,33 @@ def _layer(shape: LeanShape, prefix: str, get: Get) -> LeanLayer:
             return None
         return _interleaved(get(f"{prefix}.self_attn.{name}.weight").float(), shape.head_dim)
 
-    return LeanLayer(
-        input_norm=get(f"{prefix}.input_layernorm.weight").float(),
-        query_key_value=_linear(
-            shape,
-            head_rows("weight"),
-            head_rows("bias").float() if shape.query_key_value_bias else None,
-            after_norm=True,
-        ),
-        query_norm=head_norm("q_norm"),
-        key_norm=head_norm("k_norm"),
-        output=_linear(shape, fused(("self_attn.o_proj",))),
-        post_norm=get(f"{prefix}.post_attention_layernorm.weight").float(),
-        gate_up=_linear(shape, fused(("mlp.gate_proj", "mlp.up_proj")), after_norm=True),
-        down=_linear(shape, fused(("mlp.down_proj",))),
+    input_norm = get(f"{prefix}.input_layernorm.weight").float()
+    rows = head_rows("weight")
+    if smoother is not None:
+        input_norm, rows = smoother.fold(input_norm, rows)
+    bias = head_rows("bias").float() if shape.query_key_value_bias else None
+    query_key_value = _linear(shape, rows, bias, after_norm=True, smooth=smooth)
+    query_norm, key_norm = head_norm("q_norm"), head_norm("k_norm")
+    output = _linear(shape, fused(("self_attn.o_proj",)), smooth=smooth)
+    if smoother is not None:
+        smoother.attend(input_norm, query_key_value, (query_norm, key_norm), output)
+    post_norm = get(f"{prefix}.post_attention_layernorm.weight").float()
+    rows = fused(("mlp.gate_proj", "mlp.up_proj"))
+    if smoother is not None:
+        post_norm, rows = smoother.fold(post_norm, rows)
+    layer = LeanLayer(
+        input_norm=input_norm,
+        query_key_value=query_key_value,
+        query_norm=query_norm,
+        key_norm=key_norm,
+        output=output,
+        post_norm=post_norm,
+        gate_up=_linear(shape, rows, after_norm=True, smooth=smooth),
+        down=_linear(shape, fused(("mlp.down_proj",)), smooth=smooth),
     )
+    if smoother is not None:
+        smoother.feed_forward(layer)
+    return layer
 
 
 def _linear(
@@ -111,13 +139,15 @@ def _linear(
     bias: torch.Tensor | None = None,
     *,
     after_norm: bool = False,
+    smooth: bool,
 ) -> Int8Linear:
     """Quantize a linear layer; its input gets a second term where one costs quality.
 
-    Outliers stand where a norm comes before. In small models every layer is worth it: there the
-    time goes into the number of operations. So is it where one term has only 7 bits.
+    Unless they were smoothed, outliers stand where a norm comes before, and small models suffer
+    from one term everywhere. So does any model where one term has only 7 bits.
     """
-    two_terms = after_norm or shape.hidden < _SMALL_HIDDEN or activation_levels() < WEIGHT_LEVELS
+    small = shape.hidden < _SMALL_HIDDEN or activation_levels() < WEIGHT_LEVELS
+    two_terms = not smooth and (after_norm or small)
     return Int8Linear(*quantize_rows(weight), bias, two_terms=two_terms)
 
 

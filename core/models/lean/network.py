@@ -65,11 +65,14 @@ class LeanNetwork:
         weights, cache = self._weights, self._cache
         rows = len(ids)
         plan = cache.plan(rows)
-        rotations = self._rotations(rows)
+        turns = turns_of(weights.rotations, weights.shape, cache.length, rows)
         state = F.embedding(torch.tensor(ids), weights.embedding).float()  # [rows, hidden]
         kept = {0: state} if 0 in keep else {}
         for index, layer in enumerate(weights.layers[:layers]):
-            mixed = cache.attend(index, self._project(layer, state, rotations), plan)
+            fused = layer.query_key_value(self._norm(state, layer.input_norm))
+            norms = layer.query_norm, layer.key_norm
+            turned = project_heads(weights.shape, fused, *norms, turns)
+            mixed = cache.attend(index, turned, plan)
             state = state + layer.output(mixed)
             gate, up = layer.gate_up(self._norm(state, layer.post_norm)).chunk(2, dim=1)
             state = state + layer.down(F.silu(gate).mul_(up))
@@ -87,29 +90,36 @@ class LeanNetwork:
         """Return float32 logits [rows, vocab] of normalised hidden states."""
         return self._weights.head(hidden)
 
-    def _rotations(self, rows: int) -> torch.Tensor:
-        """Return what turns the heads of the next rows [rows, heads + 2 * kv heads, half].
-
-        Values are turned by nothing, so that all heads are one product.
-        """
-        shape, start = self._weights.shape, self._cache.length
-        turns = self._weights.rotations[start : start + rows, None]
-        still = torch.ones_like(turns).expand(-1, shape.kv_heads, -1)
-        return torch.cat([turns.expand(-1, shape.heads + shape.kv_heads, -1), still], dim=1)
-
-    def _project(
-        self, layer: LeanLayer, state: torch.Tensor, rotations: torch.Tensor
-    ) -> torch.Tensor:
-        """Return rotated queries and keys, and values: [rows, heads + 2 * kv heads, size]."""
-        shape = self._weights.shape
-        heads, kv_heads = shape.heads, shape.kv_heads
-        fused = layer.query_key_value(self._norm(state, layer.input_norm))
-        fused = fused.view(len(state), heads + 2 * kv_heads, shape.head_dim)
-        if layer.query_norm is not None and layer.key_norm is not None:
-            queries = self._norm(fused[:, :heads], layer.query_norm)
-            keys = self._norm(fused[:, heads : heads + kv_heads], layer.key_norm)
-            fused = torch.cat([queries, keys, fused[:, heads + kv_heads :]], dim=1)
-        return (fused.view(torch.complex64) * rotations).view(torch.float32)
-
     def _norm(self, state: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return F.rms_norm(state, (state.shape[-1],), weight, self._weights.shape.norm_eps)
+
+
+def turns_of(rotations: torch.Tensor, shape: LeanShape, start: int, rows: int) -> torch.Tensor:
+    """Return what turns the heads at some positions [rows, heads + 2 * kv heads, half].
+
+    Values are turned by nothing, so that all heads are one product.
+    """
+    turns = rotations[start : start + rows, None]
+    still = torch.ones_like(turns).expand(-1, shape.kv_heads, -1)
+    return torch.cat([turns.expand(-1, shape.heads + shape.kv_heads, -1), still], dim=1)
+
+
+def project_heads(
+    shape: LeanShape,
+    fused: torch.Tensor,
+    query_norm: torch.Tensor | None,
+    key_norm: torch.Tensor | None,
+    turns: torch.Tensor,
+) -> torch.Tensor:
+    """Return rotated queries and keys, and values: [rows, heads + 2 * kv heads, size].
+
+    ``fused`` [rows, the same in one] comes from the first linear layer, ``turns`` from
+    :func:`turns_of`.
+    """
+    heads, keys_end, size = shape.heads, shape.heads + shape.kv_heads, shape.head_dim
+    fused = fused.view(len(fused), keys_end + shape.kv_heads, size)
+    if query_norm is not None and key_norm is not None:
+        queries = F.rms_norm(fused[:, :heads], (size,), query_norm, shape.norm_eps)
+        keys = F.rms_norm(fused[:, heads:keys_end], (size,), key_norm, shape.norm_eps)
+        fused = torch.cat([queries, keys, fused[:, keys_end:]], dim=1)
+    return (fused.view(torch.complex64) * turns).view(torch.float32)
