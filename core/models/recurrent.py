@@ -73,9 +73,10 @@ class RecurrentRunner(EagerRunner):
     @torch.inference_mode()
     def crop(self, length: int) -> int:
         """Forget all but the first ``length`` tokens; return how many are kept."""
-        if length >= self.length:
+        if length >= self.length and length > 0:
             self._is_settled = not self._again
             return self.length
+        # With a length of 0, too: a first pass that broke off has left something behind.
         if length <= 0 or length < self._base or not self.croppable:
             self._forget()
             return 0

@@ -139,16 +139,19 @@ def test_case_10_cancelling_in_mid_prompt_or_mid_reply_leaves_states_that_hold(m
     assert ids(run(engine, request(prompt, gamma=4, max_new_tokens=NEW))) == expected
 
 
-def test_case_10_a_pass_that_broke_off_is_forgotten(models, monkeypatch):
-    cache = TokenCache(eager_runner(models["delta-net"]))
-    cache.feed(TEXT[:10], 1)
+@pytest.mark.parametrize("read", [0, 10])
+@pytest.mark.parametrize("name", ["delta-net", "jamba"])
+def test_case_10_a_pass_that_broke_off_is_forgotten(models, monkeypatch, name, read):
+    cache = TokenCache(eager_runner(models[name]))
+    if read:
+        cache.feed(TEXT[:read], 1)
     with monkeypatch.context() as patch:
-        patch.setattr(models["delta-net"].lm_head, "forward", _broken)
+        patch.setattr(models[name].lm_head, "forward", _broken)
         with pytest.raises(RuntimeError, match="on purpose"):
-            cache.feed(TEXT[10:12], 2)
+            cache.feed(TEXT[read : read + 2], 2)
     assert len(cache) == cache.runner.length == 0
     again = cache.feed(TEXT[:12], 2)
-    torch.testing.assert_close(again, eager_runner(models["delta-net"]).forward(TEXT[:12], 2))
+    torch.testing.assert_close(again, eager_runner(models[name]).forward(TEXT[:12], 2))
 
 
 def _broken(*_args, **_kwargs):
