@@ -45,7 +45,7 @@ class ModelDrafter:
         if not isinstance(context, DraftContext):
             raise BugError("A model drafter needs a DraftContext.")
         gamma = limit_of(context, DrafterKind.MODEL, gamma)
-        if self._stopped or gamma <= 0 or not self.can_follow(context):
+        if gamma <= 0 or not self.can_follow(context):
             return None
         gamma = min(gamma, self._runner.context_limit - len(context))
         draft, valid = draft_by_steps(
@@ -75,6 +75,8 @@ class ModelDrafter:
 
     def can_follow(self, context: DraftContext) -> bool:
         """Return whether the draft model can read this context; leaves a notice where not."""
+        if self._stopped:
+            return False
         limit = self._runner.context_limit
         if len(context) >= limit:
             self._stop("draft-context", f"The draft model holds {limit:,} tokens")

@@ -81,9 +81,9 @@ class MtpDrafter:
         if isinstance(self._head, ParallelRunner):
             gamma = min(gamma, self._head.card.depth + ahead)
         if self._model is not None:
-            gamma = min(gamma, self._model.runner.context_limit - len(context))
             if gamma <= 0 or not self._model.can_follow(context):
                 return None
+            gamma = min(gamma, self._model.runner.context_limit - len(context))
         if gamma <= 0 or self._stopped or len(context) + ahead < 2:
             return None
         if self._model is None and len(self._host) < len(context) - 1:

@@ -254,3 +254,24 @@ def test_beside_a_target_in_int8_the_proposals_are_nearly_always_the_same(tmp_pa
         drafted = drafter.propose(_context(ids), 1).ids[0]
         same += drafted == int(EagerRunner(model).forward(ids, 1).argmax())
     assert same >= 8
+
+
+@pytest.mark.parametrize("kind", HeadKind)
+@pytest.mark.parametrize(
+    ("limits", "notice"),
+    [({"context_limit": len(IDS)}, "draft-context"), ({"width": 200}, "draft-vocabulary")],
+)
+def test_case_13_where_its_draft_model_cannot_follow_it_stops_with_one_notice(kind, limits, notice):
+    runner = EagerRunner(tiny_llama())
+    model = ModelDrafter(runner)
+    head = make_head_runner(random_head(runner, kind=kind), runner, VOCAB)
+    drafter = MtpDrafter(head, model.cache, vocab_size=VOCAB, model=model)
+    for name, value in limits.items():
+        setattr(runner, name, value)
+    for ids in (IDS, [*IDS, 3]):
+        assert drafter.propose(_context(ids), 4) is None
+    assert drafter.take_notice().kind == notice
+    assert drafter.propose(_context([*IDS, 3, 4]), 4) is None
+    assert drafter.take_notice() is None
+    drafter.reset()
+    assert drafter.propose(_context(IDS[:2]), 1) is not None
