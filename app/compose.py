@@ -1,7 +1,7 @@
 """The composition root: builds every part once and wires their signals."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from PySide6.QtCore import QObject
@@ -12,25 +12,31 @@ from app.controllers.commands import CommandsController
 from app.controllers.conversations import ConversationsController
 from app.controllers.fetching import FetchController
 from app.controllers.models import ModelController
+from app.controllers.pairs import with_head
 from app.controllers.preferences import PreferencesController, Saver
+from app.controllers.training import TrainingController
+from app.controllers.training_views import TrainingViews
 from app.controllers.views import ChatViews, ModelViews
 from app.crash import CrashReport
 from app.engine.fetch import ModelFetch
 from app.engine.imports import import_engine_libraries
 from app.engine.pump import EventPump
+from app.engine.training import TrainingProcess
 from app.engine.work import EngineLike, OptionsListed
 from app.engine.worker import EngineThread
 from app.records import Choice
 from app.settings import Settings
 from app.storage.conversations import ConversationStore
 from app.theme import Theme, ThemeController
+from app.training_records import TrainedHead
 from app.widgets.dialogs import Dialogs, WindowDialogs
 from app.widgets.main_window import MainWindow
 from core.errors import UserError
-from core.hub.library import Library
+from core.hub.library import Library, data_root
 from core.requests import Device, Precision
 
 DISMISS = "dismiss"
+SHOW_TRAINING = "show-training"
 COPY_REPORT = "copy-report"
 _PRECISION_TITLES = {
     Precision.AUTO: "Automatic",
@@ -52,6 +58,9 @@ class Parts:
     settings: Settings
     saver: Saver
     fetch: ModelFetch
+    training: TrainingProcess = field(default_factory=TrainingProcess)
+    home: Path = field(default_factory=data_root)
+    """Below it trainings are kept."""
     dialogs: Dialogs | None = None
     """None opens real dialogs over the window."""
     unkept: str = ""
@@ -119,13 +128,23 @@ class Paceline(QObject):
             notices=window.chat_bar,
             parent=self,
         )
+        self.training = TrainingController(
+            library=parts.library,
+            process=parts.training,
+            home=parts.home,
+            settings=lambda: self.preferences.settings,
+            views=TrainingViews(window.training.form, window.training.run, window.status),
+            parent=self,
+        )
+        dialogs = parts.dialogs or WindowDialogs(window)
         self.commands = CommandsController(
             window=window,
             chat=self.chat,
             models=self.models,
             preferences=self.preferences,
             store=parts.store,
-            dialogs=parts.dialogs or WindowDialogs(window),
+            dialogs=dialogs,
+            training=self.training,
             parent=self,
         )
         window.conversations.set_unkept(parts.unkept, unread=parts.unread)
@@ -141,6 +160,12 @@ class Paceline(QObject):
         self.window.set_theme(self.theme.theme)
         self.conversations.start()
         self.models.start()
+        self.training.start()
+        if self.training.unfinished is not None:
+            self.window.chat_bar.show_notice(
+                f"A training is not finished: {self.training.unfinished.title}.",
+                ((SHOW_TRAINING, "Show it"), (DISMISS, "Later")),
+            )
 
     def show_notice(self, text: str, *, error: bool = False) -> None:
         """Show a sentence above the composer until it is dismissed."""
@@ -162,10 +187,12 @@ class Paceline(QObject):
         self.window.hide()
         self.preferences.close()
         self.fetch.close()
+        self.training.stop()
         self.stopped_in_time = self.engine.shutdown()
         self.pump.drain()
         self.pump.stop()
         self.chat.close()
+        self.training.close()
 
     def _wire(self) -> None:
         window, chat = self.window, self.chat
@@ -191,6 +218,12 @@ class Paceline(QObject):
         self.models.changed.connect(self.preferences.save_soon)
         self.theme.changed.connect(self._apply_theme)
         window.legend.toggled.connect(self.preferences.set_colouring)
+        self.training.loadWanted.connect(self._load_head)
+
+    def _load_head(self, head: TrainedHead) -> None:
+        self.preferences.replace(with_head(self.window.settings.settings(), head))
+        self.window.show_chat()
+        self.models.load()
 
     def _take_prompt(self, prompt: str) -> None:
         # Into the composer first, so that it stays where it cannot be sent yet.
@@ -201,6 +234,8 @@ class Paceline(QObject):
         if key == COPY_REPORT:
             QApplication.clipboard().setText(self._report)
         self.chat.choose_notice(key)
+        if key == SHOW_TRAINING:
+            self.window.show_training()
 
     def _apply_settings(self, settings: Settings) -> None:
         self.theme.set_mode(settings.theme)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 from app.compose import Paceline, Parts, real_engine, real_options
 from app.crash import CrashHandler, CrashReport
 from app.engine.fetch import ModelFetch
+from app.engine.training import TrainingProcess
 from app.logs import LogFile
 from app.paths import AppPaths, app_paths, ensured
 from app.settings import SettingsStore
@@ -80,6 +81,8 @@ def _run(
             settings=settings,
             saver=saver,
             fetch=ModelFetch(),
+            training=TrainingProcess(),
+            home=paths.data,
             unkept=opened.unkept,
             unread=opened.unread,
         ),

@@ -38,6 +38,8 @@ class Settings:
     pair: str = "smollm2-135m"
     target_path: str = ""
     draft_path: str = ""
+    head_path: str = ""
+    """The folder of a head that was chosen for these models; "" takes what there is for them."""
     device: str = "auto"
     precision: str = "auto"
     drafter: str = "hybrid"
@@ -63,7 +65,7 @@ class Settings:
     """0 follows the system."""
 
     def __post_init__(self) -> None:
-        for name in ("pair", "target_path", "draft_path", "system_prompt"):
+        for name in ("pair", "target_path", "draft_path", "head_path", "system_prompt"):
             value = getattr(self, name)
             if not isinstance(value, str):
                 raise UserError(f"{name} is {value!r}.", "It must be text.")

@@ -62,6 +62,7 @@ def _photograph(app: QApplication, home: Path, folder: Path) -> None:
             settings=SETTINGS,
             saver=SettingsStore(home / "settings.json"),
             fetch=ModelFetch(),
+            home=home,
         ),
         app,
     )

@@ -9,6 +9,7 @@ from PySide6.QtGui import QDesktopServices
 from app.controllers.chat import ChatController
 from app.controllers.models import ModelController
 from app.controllers.preferences import PreferencesController
+from app.controllers.training import TrainingController
 from app.storage.conversations import ConversationStore
 from app.storage.export import export_json, export_markdown
 from app.widgets.dialogs import Dialogs
@@ -38,6 +39,7 @@ class CommandsController(QObject):
         preferences: PreferencesController,
         store: ConversationStore,
         dialogs: Dialogs,
+        training: TrainingController,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -47,6 +49,7 @@ class CommandsController(QObject):
         self._preferences = preferences
         self._store = store
         self._dialogs = dialogs
+        self._training = training
         commands = window.commands
         commands.new_chat.triggered.connect(lambda: chat.open(None))
         commands.stop.triggered.connect(chat.reply.stop)
@@ -68,10 +71,35 @@ class CommandsController(QObject):
         )
         for mode, action in commands.themes.items():
             action.triggered.connect(lambda _checked, mode=mode: preferences.choose_theme(mode))
+        self._wire_training()
         chat.refreshed.connect(self._enable)
         self._enable()
         window.settings.browseClicked.connect(self._browse)
         window.transcript.linkActivated.connect(_open_link)
+
+    def _wire_training(self) -> None:
+        window, training = self._window, self._training
+        page = window.training
+        window.commands.train.triggered.connect(window.show_training)
+        window.status.trainingClicked.connect(window.show_training)
+        window.trainingShown.connect(training.look)
+        page.backClicked.connect(window.show_chat)
+        page.form.changed.connect(training.changed)
+        page.form.startClicked.connect(training.begin)
+        page.form.addClicked.connect(
+            lambda: training.add_files(self._dialogs.ask_prompts("Add files with prompts"))
+        )
+        page.form.removeClicked.connect(training.remove_file)
+        page.run.pauseClicked.connect(training.pause)
+        page.run.resumeClicked.connect(training.resume)
+        page.run.stopClicked.connect(training.stop)
+        page.run.bar.actionChosen.connect(training.choose_notice)
+        page.run.result.loadClicked.connect(training.load_head)
+        page.run.result.showClicked.connect(self._show_head)
+
+    def _show_head(self) -> None:
+        if self._training.head is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(self._training.head.path))
 
     def _enable(self) -> None:
         commands = self._window.commands
@@ -121,8 +149,11 @@ class CommandsController(QObject):
         self._window.status.set_state("Exported")
 
     def _browse(self, which: str) -> None:
-        path = self._dialogs.ask_model(f"Choose the {which} model")
-        if path is not None and which == "target":
+        what = "weights of the head" if which == "head" else f"{which} model"
+        path = self._dialogs.ask_model(f"Choose the {what}")
+        if path is not None and which == "head":
+            self._preferences.change_head(str(path))
+        elif path is not None and which == "target":
             self._preferences.change_paths(target=str(path))
         elif path is not None:
             self._preferences.change_paths(draft=str(path))

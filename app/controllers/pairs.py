@@ -4,16 +4,17 @@ from dataclasses import replace
 
 from app.records import Choice
 from app.settings import Settings
+from app.training_records import TrainedHead
 from core.errors import UserError
 from core.events import Loaded
 from core.hub.catalog import CatalogModel
 from core.hub.files import format_bytes
 from core.hub.library import Library
 from core.hub.resolve import resolve_pair
-from core.requests import LoadRequest
+from core.requests import DrafterKind, LoadRequest
 
 CUSTOM = "custom"
-_CHOICE = ("pair", "device", "precision")
+_CHOICE = ("pair", "device", "precision", "head_path")
 _PATHS = ("target_path", "draft_path")
 
 
@@ -62,6 +63,31 @@ def with_models_of(settings: Settings, loaded: Settings) -> Settings:
     return replace(settings, **{name: getattr(loaded, name) for name in names})
 
 
+def without_foreign_head(settings: Settings, before: Settings) -> Settings:
+    """Return ``settings`` without the head that was chosen for other models ``before``."""
+    names = ("pair", *_PATHS)
+    same = all(getattr(settings, name) == getattr(before, name) for name in names)
+    return settings if same or settings.head_path != before.head_path else _headless(settings)
+
+
+def _headless(settings: Settings) -> Settings:
+    return replace(settings, head_path="") if settings.head_path else settings
+
+
+def with_head(settings: Settings, head: TrainedHead) -> Settings:
+    """Return ``settings`` with the models of a head, and a drafter that uses it."""
+    choices = head.choices
+    uses_it = settings.drafter in (DrafterKind.MTP, DrafterKind.HYBRID)
+    return replace(
+        settings,
+        pair=choices.pair,
+        target_path=choices.target_path or settings.target_path,
+        draft_path=choices.draft_path if choices.pair == CUSTOM else settings.draft_path,
+        head_path=head.path,
+        drafter=settings.drafter if uses_it else DrafterKind.HYBRID,
+    )
+
+
 def load_request_for(library: Library, settings: Settings) -> LoadRequest:
     """Return the request that loads the chosen pair.
 
@@ -80,4 +106,5 @@ def load_request_for(library: Library, settings: Settings) -> LoadRequest:
         draft=None if draft is None else str(draft),
         device=settings.device,
         precision=settings.precision,
+        head=settings.head_path or None,
     )

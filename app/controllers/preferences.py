@@ -6,6 +6,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.controllers.pairs import without_foreign_head
 from app.controllers.views import Notices, SettingsView
 from app.settings import MAX_FONT_POINTS, MIN_FONT_POINTS, Settings
 from core.errors import UserError
@@ -59,7 +60,11 @@ class PreferencesController(QObject):
         return self._settings
 
     def take(self, settings: Settings) -> None:
-        """Take over what the panel says."""
+        """Take over what the panel says. Other models do not keep the head of those before."""
+        own = without_foreign_head(settings, self._settings)
+        if own != settings:
+            settings = own
+            self._panel.set_settings(settings)
         if settings != self._settings:
             self._settings = settings
             self.save_soon()
@@ -91,6 +96,10 @@ class PreferencesController(QObject):
         if draft is not None:
             settings = replace(settings, draft_path=draft)
         self._change(settings)
+
+    def change_head(self, path: str) -> None:
+        """Set the folder of the head that drafts."""
+        self._change(replace(self._panel.settings(), head_path=path))
 
     def save_soon(self) -> None:
         """Save once changes rest; for when what is kept changed without a choice."""

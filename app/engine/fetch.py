@@ -2,12 +2,11 @@
 
 import json
 import logging
-import os
-import signal
-import sys
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
+
+from app.engine.command import interrupt, paceline_command
 
 logger = logging.getLogger(__name__)
 
@@ -16,9 +15,7 @@ STOP_TIMEOUT_MS = 2000
 
 def models_get_command(name: str) -> list[str]:
     """Return the command that fetches a model or pair and reports in JSON lines."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "models", "get", name, "--json"]
-    return [sys.executable, "-m", "paceline", "models", "get", name, "--json"]
+    return paceline_command("models", "get", name, "--json")
 
 
 class ModelFetch(QObject):
@@ -71,7 +68,7 @@ class ModelFetch(QObject):
         """Stop the fetch; ``cancelled`` follows."""
         if self._process is not None:
             self._stopping = True
-            _interrupt(self._process)
+            interrupt(self._process)
 
     def close(self) -> None:
         """Stop the fetch and wait for the child to be gone; emits nothing."""
@@ -79,7 +76,7 @@ class ModelFetch(QObject):
         if process is None:
             return
         process.blockSignals(True)
-        _interrupt(process)
+        interrupt(process)
         if not process.waitForFinished(STOP_TIMEOUT_MS):
             process.kill()
             process.waitForFinished(STOP_TIMEOUT_MS)
@@ -127,12 +124,3 @@ class ModelFetch(QObject):
             if faults:
                 logger.error("fetching a model failed:\n%s", faults)
             self.failed.emit(self._error or "The model could not be fetched. Try again.")
-
-
-def _interrupt(process: QProcess) -> None:
-    """Ask the child to end as Ctrl+C would, so that it also ends what it started itself."""
-    pid = process.processId()
-    if os.name == "posix" and pid > 0:
-        os.kill(pid, signal.SIGINT)
-    else:
-        process.terminate()

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 _MODEL_FILES = "Models (*.gguf *.safetensors *.json);;All files (*)"
+_PROMPT_FILES = "Prompts (*.txt *.jsonl);;All files (*)"
 
 
 class Dialogs(Protocol):
@@ -23,6 +24,7 @@ class Dialogs(Protocol):
 
     def ask_save(self, title: str, name: str, kinds: str, /) -> Path | None: ...
     def ask_model(self, title: str, /) -> Path | None: ...
+    def ask_prompts(self, title: str, /) -> list[Path]: ...
     def show_keys(self, keys: Sequence[tuple[str, str]], /) -> None: ...
     def show_text(self, title: str, text: str, /) -> None: ...
 
@@ -45,6 +47,11 @@ class WindowDialogs:
             return None
         path = Path(chosen)
         return path if path.suffix == ".gguf" else path.parent
+
+    def ask_prompts(self, title: str) -> list[Path]:
+        """Ask for files with prompts."""
+        chosen, _ = QFileDialog.getOpenFileNames(self._parent, title, "", _PROMPT_FILES)
+        return [Path(path) for path in chosen]
 
     def show_keys(self, keys: Sequence[tuple[str, str]]) -> None:
         """Show what each key does."""

@@ -29,6 +29,16 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds / 1000.0:.{2 if milliseconds < 9995 else 1}f} s"
 
 
+def span(seconds: float) -> str:
+    """Return a long time in s, min, or h and min."""
+    if seconds < 99.5:
+        return f"{max(0.0, seconds):.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
 def step_time(milliseconds: float) -> str:
     """Return the time of one small step, with the digits that short ones need."""
     digits = 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QPushButton,
     QSplitter,
+    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -24,6 +25,7 @@ from app.widgets.notice_bar import NoticeBar
 from app.widgets.origin_legend import OriginLegend
 from app.widgets.settings_panel import SettingsPanel
 from app.widgets.status_line import StatusLine
+from app.widgets.training_page import TrainingPage
 from app.widgets.transcript import TranscriptView
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,8 @@ class MainWindow(QMainWindow):
     """
 
     closing = Signal()
+    trainingShown = Signal(bool)
+    """The page that trains heads came into sight, or left it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,9 +66,14 @@ class MainWindow(QMainWindow):
         self.metrics = MetricsPanel()
         self.settings = SettingsPanel()
         self.status = StatusLine()
+        self.training = TrainingPage()
+        self._pages = QStackedWidget()
         self._panels = QSplitter(Qt.Orientation.Vertical)
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
+        # First of all that they do: they are about the chat, which may be covered.
+        for action in self.commands.about_chat():
+            action.triggered.connect(self.show_chat)
         self.commands.show_conversations.toggled.connect(self.conversations.setVisible)
         self.commands.show_panels.toggled.connect(self._panels.setVisible)
         self.commands.quit.triggered.connect(self.close)
@@ -85,6 +94,7 @@ class MainWindow(QMainWindow):
             self.metrics,
             self.settings,
             self.status,
+            self.training,
         ):
             part.set_theme(theme)
 
@@ -95,6 +105,20 @@ class MainWindow(QMainWindow):
             font.setPointSize(points)
         self.transcript.set_font_points(points)
         self.composer.setFont(font)
+
+    def show_training(self) -> None:
+        """Show the page that trains heads in place of the chat."""
+        self._pages.setCurrentWidget(self.training)
+        self.training.focus()
+
+    def show_chat(self) -> None:
+        """Show the chat and its panels."""
+        if self._pages.currentWidget() is not self._columns:
+            self._pages.setCurrentWidget(self._columns)
+            self.composer.focus()
+
+    def _tell_page(self) -> None:
+        self.trainingShown.emit(self._pages.currentWidget() is self.training)
 
     def come_to_front(self) -> None:
         """Show the window before all others, where the system lets it."""
@@ -193,6 +217,9 @@ class MainWindow(QMainWindow):
         rows = QVBoxLayout(whole)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(0)
-        rows.addWidget(self._columns, 1)
+        self._pages.addWidget(self._columns)
+        self._pages.addWidget(self.training)
+        rows.addWidget(self._pages, 1)
+        self._pages.currentChanged.connect(self._tell_page)
         rows.addWidget(self.status)
         self.setCentralWidget(whole)

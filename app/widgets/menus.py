@@ -30,6 +30,7 @@ class WindowActions:
         self.load = self._action("Load the chosen pair", "Ctrl+Shift+L")
         self.cancel_load = self._action("Give up loading")
         self.measure = self._action("Measure plain speed")
+        self.train = self._action("Train an MTP head", "Ctrl+T")
         self.settings = self._action("Settings", "Ctrl+,")
         self.shortcuts = self._action("Keyboard shortcuts", "F1")
         self.about = self._action("About Paceline")
@@ -54,6 +55,8 @@ class WindowActions:
         chat.addAction(self.quit)
         model = bar.addMenu("&Model")
         model.addActions([self.load, self.cancel_load, self.measure])
+        model.addSeparator()
+        model.addAction(self.train)
         view = bar.addMenu("&View")
         view.addActions([self.show_conversations, self.show_panels, self.settings])
         view.addSeparator()
@@ -63,6 +66,20 @@ class WindowActions:
         view.addActions([self.larger, self.smaller, self.default_size])
         help_menu = bar.addMenu("&Help")
         help_menu.addActions([self.shortcuts, self.about])
+
+    def about_chat(self) -> list[QAction]:
+        """Return the commands that are about the chat and what stands beside it."""
+        return [
+            self.new_chat,
+            self.regenerate,
+            self.rename,
+            self.delete,
+            self.write,
+            self.search,
+            self.show_conversations,
+            self.show_panels,
+            self.settings,
+        ]
 
     def listed(self) -> list[tuple[str, str]]:
         """Return (what it does, its key) of every command and of the keys of single parts."""

@@ -73,7 +73,14 @@ class PlotCard(QWidget):
     """Title and large number over a legend and a plot."""
 
     def __init__(
-        self, title: str, *, left: str, explanation: str, widest: str, parent: QWidget | None = None
+        self,
+        title: str,
+        *,
+        left: str,
+        explanation: str,
+        widest: str,
+        bottom: str = "round",
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.theme: Theme | None = None
@@ -82,7 +89,7 @@ class PlotCard(QWidget):
         self._value = QLabel()
         self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.legend = Legend()
-        self.plot = QuietPlot(left, "round")
+        self.plot = QuietPlot(left, bottom)
         for widget in (self._title, self._value, self.legend, self.plot):
             widget.setToolTip(explanation)
         self._value.setAccessibleDescription(explanation)

@@ -59,6 +59,14 @@ def model_rows() -> tuple[Row, ...]:
             True,
         ),
         Row(
+            "head_path",
+            "Head",
+            PathField("the one made for these models"),
+            "The folder of a trained head that drafts; empty takes one that was made for these "
+            "models, if there is any.",
+            True,
+        ),
+        Row(
             "precision",
             "Precision",
             choice(PRECISIONS, details=False),

@@ -32,10 +32,10 @@ from app.widgets.settings_form import (
     sampling_rows,
 )
 from app.widgets.wheel_guard import WheelGuard
-from core.requests import Rule
+from core.requests import DrafterKind, Rule
 
 CHANGE_DELAY_MS = 250
-_MODEL_FIELDS = ("pair", "target_path", "draft_path", "device", "precision")
+_MODEL_FIELDS = ("pair", "target_path", "draft_path", "head_path", "device", "precision")
 _RULE_FIELDS = {
     "ensemble_weight": Rule.ENSEMBLE,
     "typical_epsilon": Rule.TYPICAL,
@@ -59,7 +59,7 @@ class SettingsPanel(QWidget):
     loadClicked = Signal()
     """Load what is chosen; ``changed`` has been emitted before where it was due."""
     browseClicked = Signal(str)
-    """A path is wanted for "target" or "draft"."""
+    """A path is wanted for "target", "draft" or "head"."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -196,6 +196,8 @@ class SettingsPanel(QWidget):
         custom = self._fields["pair"].value() == CUSTOM
         self._model.set_row_visible("target_path", custom)
         self._model.set_row_visible("draft_path", custom)
+        wanted = self._fields["drafter"].value() == DrafterKind.MTP
+        self._model.set_row_visible("head_path", wanted or bool(self._fields["head_path"].value()))
         rule = self._fields["rule"].value()
         for name, its_rule in _RULE_FIELDS.items():
             self._drafting.set_row_visible(name, rule == its_rule)

@@ -1,7 +1,15 @@
 """The line at the bottom of the window: state, speculation, context, memory."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
 
 from app.theme import Theme
 from app.widgets import formats
@@ -18,6 +26,8 @@ class StatusLine(QWidget):
     Texts shorten where the window is narrow; the whole text is then the tooltip.
     """
 
+    trainingClicked = Signal()
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._state_text = "Ready"
@@ -26,6 +36,7 @@ class StatusLine(QWidget):
         self._speculation = ElidedLabel()
         self._context = QLabel()
         self._memory = QLabel()
+        self._training = QPushButton()
         self._build()
         self.set_state("Ready")
         self.clear_progress()
@@ -75,6 +86,15 @@ class StatusLine(QWidget):
         """Show the memory that the loaded models take; None or 0 shows nothing."""
         self._memory.setText(f"memory {formats.size(used_bytes)}" if used_bytes else "")
 
+    def set_training(self, text: str) -> None:
+        """Say how far a training is, on a button that shows it; "" hides it."""
+        self._training.setText(text)
+        self._training.setVisible(bool(text))
+
+    def training(self) -> str:
+        """What is said of a training."""
+        return self._training.text()
+
     def set_theme(self, theme: Theme) -> None:
         """Nothing to do: every colour comes from the palette and the style sheet."""
 
@@ -103,11 +123,21 @@ class StatusLine(QWidget):
         row.addStretch(1)
         row.addWidget(self._speculation)
         row.addStretch(1)
+        row.addWidget(self._training)
         row.addWidget(self._context)
         row.addWidget(self._memory)
         self._speculation.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         font = derived(self.font(), 0.92)
+        self._training.setProperty("flat", True)
+        self._training.setFont(font)
+        # As high as the texts beside it, so that its coming moves nothing.
+        self._training.setStyleSheet("padding: 0 6px; min-height: 0;")
+        self._training.setFixedHeight(QFontMetrics(font).height() + 2)
+        self._training.setToolTip("Shows the training.")
+        self._training.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._training.clicked.connect(self.trainingClicked)
+        self._training.hide()
         for label in (self._state, self._speculation, self._context, self._memory):
             label.setFont(font)
             label.setProperty("muted", True)

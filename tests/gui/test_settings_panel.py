@@ -58,6 +58,7 @@ def test_settings_come_back_as_they_were_set(panel: SettingsPanel) -> None:
         pair="custom",
         target_path="/models/größe x.gguf",
         draft_path="/models/draft",
+        head_path="/models/heads/größe",
         device="cpu",
         precision="int8",
         drafter="ngram",
@@ -170,6 +171,16 @@ def test_a_value_that_is_not_offered_is_kept_and_shown(panel: SettingsPanel) -> 
     panel.set_pairs(PAIRS)
     assert panel.settings().pair == "gone"
     assert panel._fields["pair"].box.currentText() == "gone"
+
+
+def test_a_head_can_be_chosen_where_one_drafts(panel: SettingsPanel) -> None:
+    field = panel._fields["head_path"]
+    assert not field.isVisible()
+    panel.set_settings(Settings(drafter="mtp"))
+    assert field.isVisible()
+    panel.set_settings(Settings(head_path="/models/heads/mine"))
+    assert field.isVisible()
+    assert panel.settings().head_path == "/models/heads/mine"
 
 
 def test_own_files_can_be_chosen_and_browsed(panel: SettingsPanel, qtbot: QtBot) -> None:

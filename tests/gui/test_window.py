@@ -30,6 +30,9 @@ class Answers:
     def ask_model(self, title: str) -> Path | None:
         return self.model
 
+    def ask_prompts(self, title: str) -> list[Path]:
+        return []
+
     def show_keys(self, keys: Sequence[tuple[str, str]]) -> None:
         self.shown = [f"{text}: {key}" for text, key in keys]
 

@@ -1,7 +1,7 @@
 """The whole window on a scripted engine and a temporary store, for tests without a display."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.compose import Paceline, Parts
 from app.engine.fetch import ModelFetch
+from app.engine.training import TrainingProcess
 from app.engine.work import EngineLike, OptionsListed
 from app.records import Choice, Conversation, Message
 from app.settings import Settings, SettingsStore
@@ -33,6 +34,7 @@ class Bench:
         settings: Settings | None = None,
         fetch_command: Callable[[str], list[str]] | None = None,
         engine_factory: Callable[[], EngineLike] | None = None,
+        train_command: Callable[[Sequence[str]], list[str]] | None = None,
         dialogs: Dialogs | None = None,
         load: bool = True,
     ) -> None:
@@ -65,6 +67,8 @@ class Bench:
                 settings=self.saver.load(),
                 saver=self.saver,
                 fetch=fetch,
+                training=TrainingProcess(train_command) if train_command else TrainingProcess(),
+                home=folder,
                 dialogs=dialogs,
             ),
             instance,

@@ -15,6 +15,7 @@ CHANGED = Settings(
     pair="custom",
     target_path="/models/größe/target.gguf",
     draft_path="/models/draft.gguf",
+    head_path="/models/heads/mine",
     device="cpu",
     precision="int8",
     drafter="ngram",
