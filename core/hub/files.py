@@ -15,6 +15,7 @@ from core.errors import Cancelled, UserError
 CHUNK_BYTES = 4 << 20
 DISK_MARGIN_BYTES = 64 << 20
 """What is left free on the disk for everything else."""
+_FULL_BYTES = 1 << 20
 
 
 def format_bytes(size_bytes: float) -> str:
@@ -54,11 +55,24 @@ def explain_write_error(error: OSError, folder: Path) -> UserError:
     )
 
 
+def unwrapped_write_error(folder: Path) -> OSError:
+    """Return what the system said where a writer of safetensors failed, which wraps it.
+
+    A full disk shows by its free space.
+    """
+    full = shutil.disk_usage(folder).free < _FULL_BYTES
+    number = errno.ENOSPC if full else errno.EIO
+    return OSError(number, os.strerror(number))
+
+
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write ``data`` to ``path`` so that a reader sees the old file or the new one, whole."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(data, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

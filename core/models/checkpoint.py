@@ -6,8 +6,6 @@ Local files only, safetensors or GGUF only, never code that came with a model.
 import errno
 import importlib
 import logging
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 
 from core.errors import PacelineError, UserError
+from core.hub.files import unwrapped_write_error
 from core.models.gguf_weights import GgufWeights, UnknownLayout
 from core.models.memory import estimate, free_memory_bytes
 from core.models.quiet import OnFraction, quiet
@@ -32,7 +31,6 @@ _END_TEXTS = frozenset(
     | {"<end_of_turn>", "<eos>", "</s>", "<|return|>", "<|end_of_turn|>", "[EOS]", "<EOT>", "<eot>"}
 )
 _DETAIL_CHARACTERS = 160
-_FULL_BYTES = 1 << 20
 
 
 class OutOfMemory(UserError):
@@ -218,10 +216,7 @@ def save_folder(model: Any, tokenizer: Any, folder: Path, on_fraction: OnFractio
             model.save_pretrained(str(folder))
             tokenizer.save_pretrained(str(folder))
     except SafetensorError as error:
-        # Its writer wraps what the system said: a full disk shows by its free space.
-        free_bytes = shutil.disk_usage(folder).free
-        number = errno.ENOSPC if free_bytes < _FULL_BYTES else errno.EIO
-        raise OSError(number, os.strerror(number)) from error
+        raise unwrapped_write_error(folder) from error
 
 
 @contextmanager

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from core.errors import UserError
-from core.hub.files import explain_write_error, read_json, write_json
+from core.hub.files import explain_write_error, read_json, unwrapped_write_error, write_json
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -66,6 +67,8 @@ def save_whole(tensors: dict[str, torch.Tensor], path: Path) -> int:
             os.fsync(file.fileno())
             size_bytes = os.fstat(file.fileno()).st_size
         os.replace(temporary, path)
+    except SafetensorError as error:
+        raise unwrapped_write_error(path.parent) from error
     finally:
         temporary.unlink(missing_ok=True)
     return size_bytes
@@ -138,6 +141,12 @@ class ShardStore:
 
     def _open(self) -> None:
         manifest = read_json(self.folder / MANIFEST)
+        if manifest is None and (self.folder / MANIFEST).exists():
+            # What it named is still there, and not to be removed for that.
+            raise UserError(
+                f"The list of generated text in {self.folder} is damaged.",
+                "Put a copy of it back, or delete the folder and start anew.",
+            )
         if manifest is None:
             self._write_manifest()
         else:

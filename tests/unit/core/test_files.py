@@ -1,0 +1,34 @@
+"""Small files that are whole or not there."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core.hub.files import read_json, write_json
+
+
+def test_json_is_flushed_before_it_takes_its_place(tmp_path, monkeypatch):
+    done = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda number: done.append("flushed") or fsync(number))
+    monkeypatch.setattr(
+        os, "replace", lambda *paths: done.append(Path(paths[0]).read_text()) or replace(*paths)
+    )
+    write_json(tmp_path / "a.json", {"a": 1})
+    assert done == ["flushed", '{\n  "a": 1\n}\n']
+    assert read_json(tmp_path / "a.json") == {"a": 1}
+
+
+def test_json_that_cannot_be_written_leaves_the_old_one_alone(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+
+    def full(_number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_json(path, {"a": 2})
+    assert read_json(path) == {"a": 1}
+    assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
