@@ -43,6 +43,7 @@ def request_of(args: argparse.Namespace) -> "DistillRequest":
             own_only=args.own_only,
             tokens=args.tokens,
             temperatures=args.temperatures,
+            fast=args.fast_text,
             max_new_tokens=args.reply_tokens,
             lanes=args.lanes,
             seed=args.seed,

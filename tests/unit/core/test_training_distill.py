@@ -4,6 +4,8 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
+from core.cli.distill import request_of
+from core.cli.parser import build_parser
 from core.models.runners import make_runner
 from core.requests import LoadRequest
 from core.training.checkpoint import restore_checkpoint, save_checkpoint
@@ -156,6 +158,14 @@ def test_a_draft_of_another_vocabulary_is_refused(pair, arguments, tmp_path):
     line = CommandLine()
     assert line.run("distill", "--target", str(pair / "big")) == 1
     assert "no draft model to distil" in line.complaint
+
+
+def test_every_choice_of_text_reaches_the_target(pair, arguments):
+    line = [*arguments, "--fast-text", "--lanes", "3", "--seed", "4", "--temperatures", "0.5"]
+    text = request_of(build_parser().parse_args(line)).text
+    assert (text.fast, text.lanes, text.seed, text.temperatures) == (True, 3, 4, (0.5,))
+    assert (text.tokens, text.max_new_tokens, text.own_only) == (600, 16, True)
+    assert not request_of(build_parser().parse_args(arguments)).text.fast
 
 
 def test_the_result_lies_beside_the_draft_or_among_the_models(tmp_path):
