@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from core.errors import UserError
 from core.training.acceptance import Acceptance, Walk
 from core.training.data import Batch, TextData
+from core.training.optimizer_state import optimizer_tensors, restore_optimizer
 from core.training.schedule import warm_cosine
 
 MEASURED_GAMMA = 4
@@ -126,12 +127,8 @@ class DraftTrainer:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return everything of the state that is numbers, by name."""
-        found: dict[str, torch.Tensor] = {}
-        for name, parameter in self._named:
-            found[f"draft.{name}"] = parameter.detach()
-            for key, value in self._optimizer.state.get(parameter, {}).items():
-                found[f"optimizer.{key}.{name}"] = value
-        return found
+        found = {f"draft.{name}": parameter.detach() for name, parameter in self._named}
+        return {**found, **optimizer_tensors(self._optimizer, self._named)}
 
     def position(self) -> dict[str, Any]:
         """Return the rest of the state as plain values."""
@@ -147,11 +144,7 @@ class DraftTrainer:
         """Go on where :meth:`tensors` and :meth:`position` were taken. Raises KeyError."""
         for name, parameter in self._named:
             parameter.copy_(tensors[f"draft.{name}"])
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                if f"optimizer.{key}.{name}" in tensors:
-                    kept = tensors[f"optimizer.{key}.{name}"].clone()
-                    place = parameter.device if key != "step" else kept.device
-                    self._optimizer.state[parameter][key] = kept.to(place)
+        restore_optimizer(self._optimizer, self._named, tensors)
         self.step, self.total_steps = position["step"], position["total_steps"]
         self._epoch, self._place = position["epoch"], position["place"]
         self._plan = self._planned(self._epoch)

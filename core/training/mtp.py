@@ -1,6 +1,6 @@
 """Training a head on generated text: the host stays as it is, only the head learns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from core.errors import UserError
 from core.models.mtp.modules import Head
 from core.training.data import Batch, TextData
 from core.training.loss import Teacher, steps_loss
+from core.training.optimizer_state import optimizer_tensors, restore_optimizer
 from core.training.schedule import warm_cosine
 
 Embed = Callable[[Sequence[int]], torch.Tensor]
@@ -188,9 +189,7 @@ class Trainer:
         ):
             found[f"head.{name}"] = parameter.detach()
             found[f"average.{name}"] = average
-            for key, value in self._optimizer.state.get(parameter, {}).items():
-                found[f"optimizer.{key}.{name}"] = value
-        return found
+        return {**found, **optimizer_tensors(self._optimizer, self._named())}
 
     def position(self) -> dict[str, Any]:
         """Return the rest of the state as plain values."""
@@ -210,13 +209,13 @@ class Trainer:
         ):
             parameter.copy_(tensors[f"head.{name}"])
             average.copy_(tensors[f"average.{name}"])
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                if f"optimizer.{key}.{name}" in tensors:
-                    kept = tensors[f"optimizer.{key}.{name}"].clone()
-                    self._optimizer.state[parameter][key] = kept
+        restore_optimizer(self._optimizer, self._named(), tensors)
         self.step, self.total_steps = position["step"], position["total_steps"]
         self._epoch, self._place = position["epoch"], position["place"]
         self._plan = self._planned(self._epoch)
+
+    def _named(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        return zip(self._names, self._parameters, strict=True)
 
     def _outputs(self, batch: Batch, states: torch.Tensor) -> list[torch.Tensor]:
         wanted = self.head.card.state_width
