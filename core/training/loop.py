@@ -72,7 +72,7 @@ class Loop:
         if not resume:
             remove_checkpoint(self.folder)
         report.begin(Stage.TRAIN, f"{trainer.total_steps} steps", resumed=resumed)
-        meter = Meter(trainer)
+        meter = Meter(trainer, report.clock)
         kept_s = time.monotonic()
         while not trainer.done:
             if report.stopped():

@@ -1,6 +1,7 @@
 """How a training goes: losses and speed of the last steps."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from core.training.events import Progress, Stage
@@ -21,12 +22,16 @@ class Steps(Protocol):
 
 
 class Meter:
-    """Losses, as a mean that follows the last steps, and the speed since it was made."""
+    """Losses, as a mean that follows the last steps, and the speed since it was made.
 
-    def __init__(self, trainer: Steps) -> None:
+    ``clock`` gives seconds.
+    """
+
+    def __init__(self, trainer: Steps, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._trainer = trainer
         self._first_step = trainer.step
-        self._started_s = time.monotonic()
+        self._started_s = clock()
         self._tokens = 0
         self.loss = 0.0
         self._losses: tuple[float, ...] = ()
@@ -34,7 +39,7 @@ class Meter:
     @property
     def seconds_a_step(self) -> float:
         """How long a step takes."""
-        return (time.monotonic() - self._started_s) / max(1, self._trainer.step - self._first_step)
+        return (self._clock() - self._started_s) / max(1, self._trainer.step - self._first_step)
 
     def after(self, loss: float, by_step: tuple[float, ...], tokens: int) -> None:
         """Count one step."""
@@ -51,7 +56,7 @@ class Meter:
         trainer = self._trainer
         taken = max(1, trainer.step - self._first_step)
         mean_tokens = self._tokens / taken
-        spent_s = time.monotonic() - self._started_s
+        spent_s = self._clock() - self._started_s
         return Progress(
             stage=Stage.TRAIN,
             done=round(trainer.step * mean_tokens),

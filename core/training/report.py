@@ -16,15 +16,28 @@ class Report:
 
     def __init__(self, emit: Emit, stopped: Callable[[], bool]) -> None:
         self.emit = emit
-        self.stopped = stopped
+        self._stopped = stopped
+        self._waited_s = 0.0
         self.stage = Stage.LOAD
         self.started_s = time.monotonic()
         self._progress_due_s = 0.0
 
     @property
     def seconds(self) -> float:
-        """How long the run took so far."""
-        return time.monotonic() - self.started_s
+        """How long the run took so far, pauses left out."""
+        return self.clock() - self.started_s
+
+    def clock(self) -> float:
+        """Return the time in seconds, on a clock that stands still while the run is paused."""
+        return time.monotonic() - self._waited_s
+
+    def stopped(self) -> bool:
+        """Wait while the run is to pause; return whether the person wants it to stop."""
+        before_s = time.monotonic()
+        try:
+            return self._stopped()
+        finally:
+            self._waited_s += time.monotonic() - before_s
 
     def begin(self, stage: Stage, detail: str, *, resumed: bool = False) -> None:
         """Say that a stage begins. Raises Cancelled."""

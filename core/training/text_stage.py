@@ -1,6 +1,5 @@
 """The stage that generates text: budgets, progress and what is there already."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,15 +73,15 @@ def _generate(
     if max_tokens is not None and store.tokens >= max_tokens:
         return
     before = store.tokens
-    started_s = time.monotonic()
+    started_s = report.clock()
 
     def on_progress(progress: GenerationProgress) -> None:
         if progress.flushed:
             report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
         left_s = progress.seconds_left
         if until_s is not None and left_s is not None:
-            left_s = min(left_s, max(0.0, until_s - time.monotonic()))
-        spent_s = max(1e-6, time.monotonic() - started_s)
+            left_s = min(left_s, max(0.0, until_s - report.clock()))
+        spent_s = max(1e-6, report.clock() - started_s)
         report.progress(
             Progress(
                 stage=Stage.GENERATE,
@@ -100,7 +99,7 @@ def _generate(
         settings=settings,
         store=store,
         on_progress=on_progress,
-        stop=lambda: report.stopped() or (until_s is not None and time.monotonic() > until_s),
+        stop=lambda: report.stopped() or (until_s is not None and report.clock() > until_s),
         max_tokens=max_tokens,
     )
     report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
