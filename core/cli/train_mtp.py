@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -55,7 +55,7 @@ def run_child(args: argparse.Namespace, context: Context, work: Work, ready: str
     if not context.debug:
         quiet_libraries()
     cancel = CancelToken()
-    with interrupt_cancels(cancel, even_if_ignored=True), _shown(args, context) as show:
+    with interrupt_cancels(cancel, even_if_ignored=True), _shown(args, context, cancel) as show:
         control = Control(cancel, lambda paused: show(events.Paused(paused=paused)))
         if args.json:
             control.listen(context.stdin)
@@ -124,14 +124,12 @@ def request_of(args: argparse.Namespace) -> "TrainRequest":
 
 
 @contextmanager
-def _shown(args: argparse.Namespace, context: Context) -> Iterator[Show]:
+def _shown(args: argparse.Namespace, context: Context, cancel: CancelToken) -> Iterator[Show]:
     if args.json:
-
-        def emit(event: events.TrainingEvent) -> None:
-            context.stdout.write(json.dumps(events.to_json(event)) + "\n")
-            context.stdout.flush()
-
-        yield emit
+        lines = _JsonLines(context.stdout, cancel)
+        yield lines.show
+        if lines.broken is not None:
+            raise lines.broken
         return
     console = make_console(context.stderr)
     if not can_redraw(console):
@@ -141,6 +139,24 @@ def _shown(args: argparse.Namespace, context: Context) -> Iterator[Show]:
     bars = Progress(*columns, console=console, transient=True)
     with echo_off(console.file), bars:
         yield _Bars(console, bars).show
+
+
+class _JsonLines:
+    """A line for everything. Where nobody reads them any more the run stops, with all kept."""
+
+    def __init__(self, stream: TextIO, cancel: CancelToken) -> None:
+        self._stream, self._cancel = stream, cancel
+        self.broken: BrokenPipeError | None = None
+
+    def show(self, event: events.TrainingEvent) -> None:
+        if self.broken is not None:
+            return
+        try:
+            self._stream.write(json.dumps(events.to_json(event)) + "\n")
+            self._stream.flush()
+        except BrokenPipeError as error:
+            self.broken = error
+            self._cancel.cancel()
 
 
 class _Lines:

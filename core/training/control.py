@@ -45,7 +45,10 @@ class Control:
         return self._cancel.cancelled
 
     def listen(self, stream: TextIO) -> None:
-        """Take the words of a stream as they come, until it ends; returns at once."""
+        """Take the words of a stream as they come, until it ends; returns at once.
+
+        A run that is paused when it ends is stopped: nobody is left who could let it go on.
+        """
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def _read(self, stream: TextIO) -> None:
@@ -53,4 +56,6 @@ class Control:
             for line in stream:
                 self.say(line)
         except (OSError, ValueError):
-            return  # closed
+            pass  # closed
+        if not self._running.is_set():
+            self.say("cancel")

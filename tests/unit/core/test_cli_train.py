@@ -7,12 +7,13 @@ import threading
 import pytest
 
 from core.cancel import CancelToken
+from core.cli.exits import EXIT_BROKEN_PIPE
 from core.cli.train_mtp import numbers, told
 from core.hub.library import data_root
 from core.training import events
 from core.training.control import Control
 from tests.helpers.checkpoints import save_folder
-from tests.helpers.cli import CommandLine
+from tests.helpers.cli import CommandLine, Stream
 from tests.helpers.tiny import tiny_llama
 from tests.helpers.tiny_tokenizers import CHATML, byte_level
 
@@ -113,6 +114,30 @@ def test_words_pause_resume_and_cancel():
     assert control.stopped()
     assert paused == [True, False, True, False]
     control.listen(io.StringIO("cancel"))
+
+
+def test_a_run_whose_parent_is_gone_while_it_pauses_stops():
+    paused = Control(CancelToken(), lambda _: None)
+    paused._read(io.StringIO("pause\n"))
+    assert paused.stopped()
+    at_work = Control(CancelToken(), lambda _: None)
+    at_work._read(io.StringIO("pause\nresume\n"))
+    assert not at_work.stopped()
+
+
+def test_a_run_that_nobody_hears_any_more_keeps_what_it_has(arguments):
+    class Pipe(Stream):
+        def write(self, text: str) -> int:
+            if '"step": 1,' in self.getvalue():
+                raise BrokenPipeError
+            return super().write(text)
+
+    line = CommandLine()
+    line.out = Pipe()
+    assert line.run(*arguments, "--epochs", "300", "--json") == EXIT_BROKEN_PIPE
+    assert line.complaint == ""
+    (card,) = data_root().glob("training/*/*/checkpoint.json")
+    assert json.loads(card.read_text())["position"]["step"] < 300
 
 
 def test_events_are_told_in_words():
