@@ -180,7 +180,7 @@ class Paceline(QObject):
         self.window.chat_bar.show_notice(report.sentence, actions, error=True)
 
     def close(self) -> None:
-        """Cancel what runs, wait at most five seconds, store what was decided."""
+        """Cancel what runs, wait for it at most some seconds, store what was decided."""
         if self._closed:
             return
         self._closed = True

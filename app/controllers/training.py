@@ -120,17 +120,10 @@ class TrainingController(QObject):
         """The page comes into sight, or is left: bring it up to date."""
         self._looked_at = looked_at
         if looked_at and self._phase is Phase.IDLE:
-            self._news = ""
-            settings = self._settings()
-            self._show(
-                replace(
-                    self._views.form.choices(),
-                    target_path=settings.target_path,
-                    draft_path=settings.draft_path,
-                    device=settings.device,
-                    precision=settings.precision,
-                )
-            )
+            choices = self._views.form.choices()
+            if self._run is None or self._run.choices != choices:
+                choices = _with_models_of(choices, self._settings())
+            self._show(choices)
         self._show_status()
 
     def changed(self) -> None:
@@ -363,7 +356,7 @@ class TrainingController(QObject):
     def _show_status(self) -> None:
         stage, fraction = self._now
         if self._looked_at:
-            text = ""
+            text = self._news = ""
         elif self._phase is Phase.IDLE:
             text = self._news
         elif self._phase is Phase.PAUSED:
@@ -413,8 +406,12 @@ class TrainingController(QObject):
 
 
 def _of_settings(settings: Settings) -> TrainingChoices:
-    return TrainingChoices(
-        pair=settings.pair,
+    return _with_models_of(TrainingChoices(pair=settings.pair), settings)
+
+
+def _with_models_of(choices: TrainingChoices, settings: Settings) -> TrainingChoices:
+    return replace(
+        choices,
         target_path=settings.target_path,
         draft_path=settings.draft_path,
         device=settings.device,

@@ -34,7 +34,7 @@ def host_choices(library: Library, choices: TrainingChoices) -> list[Choice]:
         target = models[pair.target].title
         draft = models[pair.draft].title if pair.draft is not None else ""
     return [
-        _host("target", "Target", target, "No target is chosen in the settings."),
+        _host("target", "Target", target, "No target is chosen."),
         _host("draft", "Draft", draft, "This pair has no draft model."),
     ]
 
@@ -42,14 +42,14 @@ def host_choices(library: Library, choices: TrainingChoices) -> list[Choice]:
 def _host(value: str, title: str, name: str, missing: str) -> Choice:
     if not name:
         return Choice(value, title, enabled=False, reason=missing)
-    return Choice(value, f"{title}: {name}")
+    return Choice(value, title, detail=name)
 
 
 def host_name(library: Library, choices: TrainingChoices) -> str:
     """Return the name of the model that the head is for."""
     for choice in host_choices(library, choices):
         if choice.value == choices.host:
-            return choice.title.partition(": ")[2] or choice.title
+            return choice.detail or choice.title
     return choices.pair
 
 
@@ -64,7 +64,8 @@ def obstacle(library: Library, choices: TrainingChoices, files: Sequence[PromptF
         return "This pair is not on this computer. Choose it in the settings and fetch it first."
     for choice in host_choices(library, choices):
         if choice.value == choices.host and not choice.enabled:
-            return f"{choice.reason} Choose another host."
+            other = choices.host == "draft"
+            return f"{choice.reason} Choose {'another host' if other else 'one in the settings'}."
     if not choices.shipped and not files:
         return "There are no prompts. Add a file, or take the ones that come with Paceline."
     for file in files:

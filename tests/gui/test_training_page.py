@@ -168,6 +168,7 @@ def test_a_training_runs_from_its_start_to_a_head_that_is_loaded(
     assert page.window.composer.isVisible()
     page.bench.until(lambda: page.bench.app.models.ready)
     assert page.bench.app.preferences.settings.head_path == str(tmp_path / "heads" / "mine")
+    assert page.window.status.training() == "", "it was seen on the page"
 
 
 def test_another_pair_lets_go_of_the_head(make_bench, tmp_path) -> None:
@@ -280,14 +281,13 @@ def test_a_training_that_finishes_while_the_window_closes_is_not_offered(
 
 
 def test_after_a_kill_of_the_window_the_run_is_offered(make_bench, tmp_path) -> None:
-    choices = TrainingChoices(
-        pair="custom", target_path=str(tmp_path / "tiny-model"), kind="parallel", depth=5
-    )
+    other = model_folder(tmp_path / "another-model")
+    choices = TrainingChoices(pair="custom", target_path=str(other), kind="parallel", depth=5)
     store = UnfinishedStore(tmp_path / "training" / "unfinished.json")
     store.save(Unfinished(choices=choices, title="Parallel head for X", stage="generate"))
     page = Page(make_bench, tmp_path, [fake.GENERATE, "cancel", fake.STOPPED])
     assert "Parallel head for X: stopped while writing text." in page.run.bar.text()
-    assert (page.form.choices().kind, page.form.choices().depth) == ("parallel", 5)
+    assert page.form.choices() == choices, "not what the settings say now"
     assert page.button("Go on with the training").isEnabled()
     page.run.bar.press("forget-training")
     assert store.load() is None
@@ -379,7 +379,7 @@ def test_a_pair_that_is_not_here_says_what_to_do(make_bench, tmp_path) -> None:
     page.form._fields["pair"].edited.emit()
     assert "fetch it first" in page.form._obstacle.text()
     assert page.form._disk.isHidden()
-    assert "Draft: " in page.form._fields["host"].box._choices[1].title
+    assert "0.5B" in page.form._fields["host"].box._choices[1].detail
 
 
 def test_choices_stay_as_they_are_while_a_training_runs(make_bench, tmp_path) -> None:

@@ -78,8 +78,8 @@ def test_a_training_that_is_gone_on_with_gets_what_is_left_of_its_minutes() -> N
 
 
 def test_only_the_models_of_the_pair_are_hosts(library: Library, own: TrainingChoices) -> None:
-    titles = [choice.title for choice in host_choices(library, own)]
-    assert titles == ["Target: grösser als gedacht", "Draft: draft"]
+    names = [(choice.title, choice.detail) for choice in host_choices(library, own)]
+    assert names == [("Target", "grösser als gedacht"), ("Draft", "draft")]
     alone = host_choices(library, replace(own, draft_path=""))
     assert [choice.enabled for choice in alone] == [True, False]
     assert alone[1].reason == "This pair has no draft model."
@@ -96,6 +96,8 @@ def test_what_keeps_a_training_from_starting_is_said(
     assert "fetch it first" in obstacle(library, TrainingChoices(pair="smollm2-135m"), ())
     headless = replace(own, draft_path="", host="draft")
     assert "no draft model" in obstacle(library, headless, ())
+    nothing = replace(own, target_path="")
+    assert obstacle(library, nothing, ()) == "No target is chosen. Choose one in the settings."
     assert "no prompts" in obstacle(library, replace(own, shipped=False), ())
     bad = PromptFile(path="a/bad.txt", problem="Line 2 of bad.txt cannot be used.")
     assert obstacle(library, own, (bad,)).startswith("bad.txt cannot be used.")
