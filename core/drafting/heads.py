@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from core.drafting.model import ModelDrafter
 from core.drafting.mtp import MtpDrafter
 from core.errors import UserError
@@ -96,7 +98,12 @@ def _left_out(heads: HeadSearch, reason: str) -> PairHead:
 def _drafter(head: Head, target: TokenCache, model: ModelDrafter | None) -> MtpDrafter:
     cache = target if model is None else model.cache
     vocab_size = target.runner.vocab_size
-    runner = make_head_runner(head, cache.runner, vocab_size)
+    try:
+        runner = make_head_runner(head, cache.runner, vocab_size)
+    except (MemoryError, torch.OutOfMemoryError):
+        raise UserError(
+            "There is not enough memory for it.", "Close other programs, or choose a smaller model."
+        ) from None
     return MtpDrafter(runner, cache, vocab_size=vocab_size, model=model)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from core.cancel import CancelToken
 from core.cli.options import load_request_of
@@ -110,6 +111,22 @@ def test_a_head_that_does_not_fit_is_left_out_with_a_notice(tmp_path, checkpoint
         assert loaded.head is None
         assert words in _option(loaded).reason
         assert words in " ".join(loaded.notices)
+
+
+@pytest.mark.parametrize("kind", [MemoryError, torch.OutOfMemoryError])
+def test_case_28_a_head_without_memory_is_left_out_and_the_pair_is_usable(
+    tmp_path, checkpoint, monkeypatch, kind
+):
+    def full(*_):
+        raise kind("no memory, on purpose")
+
+    engine, _ = _load(checkpoint)
+    save_head(random_head(engine._parts.target.runner), tmp_path / "head")
+    monkeypatch.setattr("core.drafting.heads.make_head_runner", full)
+    engine, loaded = _load(checkpoint, head=str(tmp_path / "head"))
+    assert loaded.head is None
+    assert loaded.notices == ("The head was left out: there is not enough memory for it.",)
+    assert len(ids(run(engine, request(drafter="mtp", max_new_tokens=4)))) == 4
 
 
 def test_the_command_line_hands_the_path_on(checkpoint):
