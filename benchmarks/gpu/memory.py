@@ -11,6 +11,7 @@ from benchmarks.gpu.setting import Setting
 from benchmarks.gpu.tokenizer import SpelledIds
 from core.cancel import CancelToken
 from core.engine import Engine
+from core.events import Failed
 from core.models.memory import DEFAULT_CONTEXT, judge_fit
 from core.models.source import ModelSource, SourceKind
 from core.requests import (
@@ -95,8 +96,9 @@ def _load_and_unload(
         speculation=SpeculationParams(gamma=4),
         max_new_tokens=new_tokens,
     )
-    for _ in engine.generate(request, CancelToken()):
-        pass
+    for event in engine.generate(request, CancelToken()):
+        if isinstance(event, Failed):
+            raise RuntimeError(event.message)
     engine.unload()
     return alive
 

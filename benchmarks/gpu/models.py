@@ -2,8 +2,7 @@
 
 import copy
 import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,17 +73,6 @@ def build(shape: Shape, device: torch.device, dtype: torch.dtype, seed: int = 0)
         torch.set_default_dtype(before)
     model.generation_config.eos_token_id = model.generation_config.pad_token_id = None
     return model.eval().requires_grad_(False)
-
-
-@contextmanager
-def built(shape: Shape, device: torch.device, dtype: torch.dtype) -> Iterator[Any]:
-    """A model for the time of a block; the caller keeps no reference to it."""
-    holder = [build(shape, device, dtype)]
-    try:
-        yield holder[0]
-    finally:
-        holder.clear()
-        free()
 
 
 def free() -> None:

@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from benchmarks import gpu_check
-from benchmarks.gpu import document, window
+from benchmarks.gpu import document, memory, window
 from benchmarks.gpu.correctness import same_text
 from benchmarks.gpu.models import BF16, build, synthetic_pair, weights_read_bytes
 from benchmarks.gpu.report import Budget, Part, lines
 from benchmarks.gpu.setting import full, tiny
+from core.engine import Engine
+from core.events import Failed
 from core.models.runner import EagerRunner
 from core.requests import Precision
 from tests.helpers.tiny import tiny_llama
@@ -169,6 +171,17 @@ def test_a_trial_run_becomes_no_page(tmp_path, about):
     (tmp_path / "found.json").write_text(json.dumps(found(**about)), encoding="utf-8")
     assert document.main([str(tmp_path / "found.json"), str(tmp_path / "page.md")]) == 1
     assert not (tmp_path / "page.md").exists()
+
+
+def test_a_reply_that_fails_is_no_measure_of_memory(monkeypatch):
+    failed = Failed(kind="user", message="Memory ran out during this reply.")
+    monkeypatch.setattr(Engine, "generate", lambda *_: iter([failed]))
+    setting = tiny(CPU, Budget(60))
+    part = Part("5 memory")
+    with part.attempt("all"):
+        memory.run(setting, part)
+    assert not part.ok
+    assert any("Memory ran out" in check["detail"] for check in part.checks)
 
 
 def test_a_folder_of_wheels_is_looked_in_first(tmp_path):
