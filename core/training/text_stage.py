@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.hub.files import read_json, write_json
+from core.errors import UserError
+from core.hub.files import explain_write_error, read_json, write_json
 from core.models.loader import LoadedModel
 from core.prompt import stop_ids
 from core.training.events import Kept, Progress, Stage
@@ -18,7 +19,7 @@ from core.training.shards import ShardStore
 from core.training.sizes import DEFAULT_TOKENS
 
 _ENOUGH = "enough.json"
-"""Says in a folder of text that its time was up once, so that it is not made longer."""
+"""Says in a folder of text how many minutes it had, so that it is not made longer for as many."""
 
 
 def reply_ends(host: LoadedModel) -> frozenset[int]:
@@ -42,20 +43,42 @@ def make_text(
     train, held_out = prompts
     report.begin(Stage.GENERATE, "held-out prompts")
     precise = replace(settings, two_terms=None)
-    _generate(host, held_out, (0.0,), precise, places.held_out, report)
+    if not _generate(host, held_out, (0.0,), precise, places.held_out, report):
+        raise _too_long(settings)
     report.begin(Stage.GENERATE, "training prompts")
     tokens, until_s = request.tokens, None
     if tokens is None and request.minutes is not None:
-        if read_json(places.text / _ENOUGH) is not None:
+        if _had_minutes(places.text) >= request.minutes:
             return
         until_s = report.started_s + request.minutes * 60 / 2
     elif tokens is None:
         tokens = DEFAULT_TOKENS
-    _generate(
+    made = _generate(
         host, train, request.temperatures, settings, places.text, report, tokens, until_s=until_s
     )
+    if not made and until_s is not None:
+        raise UserError(
+            f"No reply was finished in half of {request.minutes:g} minutes.",
+            "Allow more minutes, or name a number of tokens.",
+        )
+    if not made:
+        raise _too_long(settings)
     if until_s is not None:
-        write_json(places.text / _ENOUGH, {"minutes": request.minutes})
+        try:
+            write_json(places.text / _ENOUGH, {"minutes": request.minutes})
+        except OSError as error:
+            raise explain_write_error(error, places.text) from error
+
+
+def _had_minutes(folder: Path) -> float:
+    minutes = (read_json(folder / _ENOUGH) or {}).get("minutes")
+    return minutes if isinstance(minutes, int | float) else 0.0
+
+
+def _too_long(settings: GenerationSettings) -> UserError:
+    return UserError(
+        f"Every prompt is longer than {settings.max_prompt_tokens} tokens.", "Give shorter ones."
+    )
 
 
 def _generate(
@@ -68,10 +91,11 @@ def _generate(
     max_tokens: int | None = None,
     *,
     until_s: float | None = None,
-) -> None:
+) -> int:
+    """Return how many tokens of replies there are now."""
     store = ShardStore(folder, {**settings.fixed(), "temperatures": list(temperatures)})
     if max_tokens is not None and store.tokens >= max_tokens:
-        return
+        return store.tokens
     before = store.tokens
     started_s = report.clock()
 
@@ -104,3 +128,4 @@ def _generate(
     )
     report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
     report.check()
+    return store.tokens
