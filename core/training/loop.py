@@ -1,12 +1,13 @@
 """The loop of every training: steps, a look at held-out text now and then, and checkpoints."""
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.errors import Cancelled
+from core.errors import Cancelled, UserError
 from core.training.acceptance import Acceptance
 from core.training.checkpoint import (
     Resumable,
@@ -78,7 +79,13 @@ class Loop:
             if report.stopped():
                 self._keep()
                 raise Cancelled
-            meter.after(*trainer.train_step())
+            loss, by_step, tokens = trainer.train_step()
+            if not math.isfinite(loss):
+                raise UserError(
+                    "The training has diverged: its loss is not a number any more.",
+                    "Begin it anew with a lower --learning-rate.",
+                )
+            meter.after(loss, by_step, tokens)
             if minutes is not None and trainer.step == _TIMED_STEPS:
                 self._fit(meter, minutes)
             report.progress(meter.progress())
