@@ -116,7 +116,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """The person stopped the run; the next one with the same choices goes on from here."""
+    """The person stopped the run; the next one with the same choices and ``resume`` goes on."""
 
     stage: str
 

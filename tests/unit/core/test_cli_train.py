@@ -152,3 +152,7 @@ def test_events_are_told_in_words():
     with pytest.raises(ValueError, match="no event"):
         events.from_json({"event": "paused", "colour": 1})
     assert json.dumps(events.to_json(found))
+
+
+def test_a_stop_says_that_it_takes_resume_to_go_on_with_a_training():
+    assert "--resume" in told(events.Stopped(stage="train"))
