@@ -114,6 +114,15 @@ class TextData:
         """Tokens of all replies."""
         return sum(self.lengths) - sum(self.prompt_lengths)
 
+    def check_states(self, width: int) -> None:
+        """Raise UserError where the states are not as wide as those of the model at hand."""
+        for file in self._files:
+            if file.get_slice("states").get_shape()[1] != width:
+                raise UserError(
+                    f"The text in {self._folder} has the states of another model.",
+                    "Name text that was generated with this one.",
+                )
+
     def ids(self, index: int) -> torch.Tensor:
         """Return the ids [length] int64 of a sequence."""
         return self._slice("ids", index).long()

@@ -50,7 +50,7 @@ def run_training(request: TrainRequest, emit: Emit, stopped: Callable[[], bool])
 
 
 def _run(request: TrainRequest, report: Report) -> Path:
-    if request.author is not None:
+    if request.author is not None and request.text is None:
         return _run_on_author(request, request.author, report)
     # Bad data is refused before minutes go into loading.
     prompts = ([], []) if request.text is not None else read_both(request)
@@ -97,6 +97,8 @@ def _make_head(request: TrainRequest, host: LoadedModel, prompts: Prompts, repor
         if request.text is None:
             make_text(request, host, settings, prompts, places, report)
         with TextData(places.text) as data, TextData(places.held_out) as measured:
+            for text in (data, measured):
+                text.check_states(len(settings.layers) * described.hidden)
             card = _card(request, host, described, settings, data)
             _say_coverage(card, measured, report)
             trainer = Trainer(

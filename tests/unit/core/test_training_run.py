@@ -164,6 +164,20 @@ def test_text_that_is_there_is_enough(target, prompts, tmp_path, kind):
         _run(_request(target, prompts, tmp_path, text=(tmp_path, tmp_path)))
 
 
+def test_text_with_states_of_another_model_is_refused_in_words(target, prompts, tmp_path):
+    _run(_request(target, prompts, tmp_path))
+    text = next((tmp_path / "training").glob("*/text-*"))
+    held_out = next((tmp_path / "training").glob("*/held-out-*"))
+    tokenizer = byte_level(chat_template=CHATML, eos="<|im_end|>")
+    wider = save_folder(tmp_path / "wider", tiny_llama(vocab=len(tokenizer), hidden=64), tokenizer)
+    with pytest.raises(UserError, match="states of another model"):
+        _run(_request(wider, prompts, tmp_path, text=(text, held_out)))
+    # On a draft, too, what was generated before is taken as it is.
+    author = LoadRequest(target="not there")
+    path, _ = _run(_request(target, prompts, tmp_path, text=(text, held_out), author=author))
+    assert path is not None
+
+
 def test_a_head_on_a_draft_learns_the_targets_text(target, prompts, tmp_path):
     tokenizer = byte_level(chat_template=CHATML, eos="<|im_end|>")
     draft = save_folder(tmp_path / "draft", tiny_llama(seed=5, vocab=len(tokenizer)), tokenizer)
