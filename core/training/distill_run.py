@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from core.errors import Cancelled, UserError
+from core.errors import UserError
 from core.hub.files import check_disk, explain_write_error
 from core.models.checkpoint import save_folder
 from core.models.loader import LoadedModel
@@ -22,9 +22,10 @@ from core.requests import LoadRequest, Precision
 from core.training.author import make_author_text
 from core.training.data import TextData
 from core.training.distill import DistillSettings, DraftTrainer
-from core.training.events import Finished, Stage, Stopped
+from core.training.events import Finished, Stage
 from core.training.loading import load_alone
 from core.training.loop import Loop
+from core.training.outcome import outcome_of
 from core.training.places import Places, held
 from core.training.report import Emit, Report
 from core.training.request import TrainRequest, short_hash
@@ -70,12 +71,7 @@ def run_distillation(
     :func:`core.training.run.run_training`; Finished has the mean acceptance length before and
     after. Raises UserError.
     """
-    report = Report(emit, stopped)
-    try:
-        return _run(request, report)
-    except Cancelled:
-        emit(Stopped(stage=report.stage))
-        return None
+    return outcome_of(lambda report: _run(request, report), emit, stopped)
 
 
 def _run(request: DistillRequest, report: Report) -> Path:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.errors import Cancelled
 from core.models.loader import LoadedModel
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind, HeadShape
 from core.models.mtp.files import save_head
@@ -18,11 +17,12 @@ from core.requests import LoadRequest
 from core.training.acceptance import Acceptance, measure
 from core.training.author import make_author_text, read_again
 from core.training.data import Batch, TextData, coverage, frequent_tokens, layers_of
-from core.training.events import Finished, Notice, Stage, Stopped
+from core.training.events import Finished, Notice, Stage
 from core.training.jobs import GenerationSettings, check_layers
 from core.training.loading import load_alone
 from core.training.loop import Loop
 from core.training.mtp import Trainer
+from core.training.outcome import outcome_of
 from core.training.places import Places, disk_use, find_places, held
 from core.training.prompts import Prompt
 from core.training.report import Emit, Report
@@ -41,12 +41,7 @@ def run_training(request: TrainRequest, emit: Emit, stopped: Callable[[], bool])
     gone on with where ``request.resume``. ``emit`` hears everything, Finished or Stopped last.
     Raises UserError.
     """
-    report = Report(emit, stopped)
-    try:
-        return _run(request, report)
-    except Cancelled:
-        emit(Stopped(stage=report.stage))
-        return None
+    return outcome_of(lambda report: _run(request, report), emit, stopped)
 
 
 def _run(request: TrainRequest, report: Report) -> Path:
