@@ -86,7 +86,7 @@ def compare(args: argparse.Namespace) -> str:
             machine=machine,
             commit=_commit(),
             date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-            command=shlex.join(["python", "-m", "benchmarks.compare", *sys.argv[1:]]),
+            command=command_of(sys.argv[1:]),
             threads=args.threads,
             seed=args.seed,
             about=tuple(about),
@@ -168,6 +168,15 @@ def _lengths(args: argparse.Namespace) -> str:
         f"{text}; {HUGGINGFACE}, which is slow on a CPU, makes {args.slow_tokens} tokens once for "
         f"the first prompts of a suite ({args.slow_prompts})"
     )
+
+
+def command_of(argv: Sequence[str]) -> str:
+    """Return how to run this again: without the paths, which are those of one machine."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--peers-python")
+    parser.add_argument("--output")
+    _, rest = parser.parse_known_args(argv)
+    return "make bench-peers" + (f" ARGS={shlex.quote(shlex.join(rest))}" if rest else "")
 
 
 def _commit() -> str:

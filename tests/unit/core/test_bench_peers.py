@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.compare import compare, parse_arguments
+from benchmarks.compare import command_of, compare, parse_arguments
 from benchmarks.contender import Contender, Reply
 from benchmarks.document import OURS, Entry, Setting, best_mode, ratios, to_document
 from core.bench.machine import Machine
@@ -127,6 +127,12 @@ def test_the_page_names_machine_versions_commit_and_command() -> None:
     )
     assert "| edit | Paceline ngram:auto | llama.cpp draft | 1.50x (1.25-1.75) |" in page
     assert page.endswith("|\n")
+
+
+def test_the_command_on_the_page_has_no_paths_of_the_machine() -> None:
+    asked = ["--suite", "code,edit", "--peers-python", "elsewhere/python", "--output=x.md"]
+    assert command_of(asked) == "make bench-peers ARGS='--suite code,edit'"
+    assert command_of([]) == "make bench-peers"
 
 
 def test_a_comparison_without_the_models_or_the_peers_says_what_to_do(tmp_path: Path) -> None:
