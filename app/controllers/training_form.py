@@ -34,6 +34,8 @@ class TrainingFormController:
         self._form = form
         self._unfinished = unfinished
         self._files: dict[str, PromptFile] = {}
+        self._pair = settings().pair
+        """The pair of the settings when it was last looked at."""
 
     def show(self, choices: TrainingChoices) -> None:
         """Show ``choices`` and what they lead to."""
@@ -51,9 +53,12 @@ class TrainingFormController:
 
     def refresh(self) -> None:
         """Take over what changed in the settings; an unfinished training stays as it was begun."""
-        choices = self._form.choices()
+        choices, settings = self._form.choices(), self._settings()
         if not self._is_unfinished(choices):
-            choices = _with_models_of(choices, self._settings())
+            choices = _with_models_of(choices, settings)
+            if settings.pair != self._pair:
+                choices = replace(choices, pair=settings.pair)
+        self._pair = settings.pair
         self.show(choices)
 
     def changed(self) -> None:

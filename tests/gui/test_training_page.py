@@ -1,6 +1,7 @@
 """The page that trains heads, in the whole window, on a child that speaks and does not train."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -380,6 +381,25 @@ def test_a_pair_that_is_not_here_says_what_to_do(make_bench, tmp_path) -> None:
     assert "fetch it first" in page.form._obstacle.text()
     assert page.form._disk.isHidden()
     assert "0.5B" in page.form._fields["host"].box._choices[1].detail
+
+
+def test_another_pair_in_the_settings_is_what_the_page_opens_with(make_bench, tmp_path) -> None:
+    page = Page(make_bench, tmp_path)
+    page.form._fields["depth"].set_value(5)
+    page.window.show_chat()
+    other = model_folder(tmp_path / "other-model")
+    page.bench.app.preferences.change_paths(target=str(other))
+    page.window.show_training()
+    assert page.form.choices().target_path == str(other)
+    settings = page.window.settings.settings()
+    page.bench.app.preferences.replace(replace(settings, pair="qwen2.5-coder"))
+    page.window.show_chat()
+    page.window.show_training()
+    assert (page.form.choices().pair, page.form.choices().depth) == ("qwen2.5-coder", 5)
+    page.form._fields["pair"].set_value("smollm2-135m")
+    page.window.show_chat()
+    page.window.show_training()
+    assert page.form.choices().pair == "smollm2-135m", "what was chosen here stays"
 
 
 def test_choices_stay_as_they_are_while_a_training_runs(make_bench, tmp_path) -> None:
