@@ -60,7 +60,8 @@ def read_lean_model(
     rotations = _rotations(config, shape)
     smoother = None
     if text_ids and activation_levels() == WEIGHT_LEVELS:
-        ids = torch.tensor(text_ids[:TOKENS])
+        # No more than there are places for.
+        ids = torch.tensor(text_ids[: min(TOKENS, len(rotations))])
         with _opened(files) as get:
             smoother = Smoother(shape, get(_EMBEDDING)[ids].float(), rotations)
     layers: list[LeanLayer] = []

@@ -93,3 +93,12 @@ def test_with_seven_bits_nothing_is_smoothed_and_two_terms_stay(checkpoint, monk
     monkeypatch.setattr(module, "Smoother", refuse)
     layer = read(checkpoint, TEXT[:96]).weights.layers[0]
     assert isinstance(layer, LeanLayer)
+
+
+def test_a_context_shorter_than_the_text_takes_its_beginning(tmp_path):
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**{**SIZES, "max_position_embeddings": 40})).eval()
+    model.save_pretrained(tmp_path)
+    long, short = (read((tmp_path, model), TEXT[:rows]) for rows in (96, 40))
+    got = [LeanRunner(lean).forward(TEXT[:30], 30) for lean in (long, short)]
+    assert torch.equal(*got)
