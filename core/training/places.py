@@ -39,7 +39,8 @@ def find_places(
 ) -> Places:
     """Return the places of a run; other choices have other ones, so that nothing is mixed."""
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", host.name)[:60] or "model"
-    base = request.home / "training" / f"{slug}-{host.fingerprint[:8]}"
+    own = host.fingerprint[:8]
+    base = request.home / "training" / f"{slug}-{own}"
     text = short_hash(settings.fixed(), list(request.temperatures), prompts_hash(train))
     measured = short_hash(settings.fixed(), prompts_hash(held_out))
     if request.text is not None:
@@ -50,7 +51,7 @@ def find_places(
         text=base / f"text-{text}" if request.text is None else request.text[0],
         held_out=base / f"held-out-{measured}" if request.text is None else request.text[1],
         checkpoint=base / f"{request.kind}-{head}",
-        head=request.out or request.home / "heads" / f"{slug}-{request.kind}",
+        head=request.out or request.home / "heads" / f"{slug}-{request.kind}-{own}",
     )
 
 
