@@ -69,7 +69,11 @@ def make_author_text(
     )
     described = describe_host(runner, name=target.name)
     places = find_places(request, described, settings, *prompts)
-    report.emit(disk_use(request, described, states, places, model_bytes))
+    report.emit(
+        disk_use(
+            request, described, states, places, prompts=len(prompts[0]), model_bytes=model_bytes
+        )
+    )
     with held(places):
         make_text(request, target, settings, prompts, places, report)
     return AuthorText(

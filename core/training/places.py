@@ -60,15 +60,19 @@ def disk_use(
     host: HeadHost,
     layers: int,
     places: Places,
+    *,
+    prompts: int,
     model_bytes: int | None = None,
 ) -> DiskUse:
     """Return what a run will take. Raises UserError where there is too little.
 
-    ``model_bytes`` is what is kept of a whole model while it is trained, in place of a head.
+    ``prompts`` are answered to train on, once at each temperature. ``model_bytes`` is what is kept of a whole model while it is trained, in place of a head.
     """
     text = 0
     if request.text is None:
-        text = text_bytes(planned_tokens(request.tokens, request.minutes), layers, host.hidden)
+        most = prompts * len(request.temperatures) * request.max_new_tokens
+        tokens = planned_tokens(request.tokens, request.minutes, most)
+        text = text_bytes(tokens, layers, host.hidden)
     here = sum(_size(folder) for folder in (places.text, places.held_out))
     kept = checkpoint_bytes(host.hidden) if model_bytes is None else model_bytes
     needed = max(0, text - here) + kept

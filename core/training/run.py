@@ -87,13 +87,14 @@ def _make_head(request: TrainRequest, host: LoadedModel, prompts: Prompts, repor
         two_terms=False if request.fast else None,
     )
     places = find_places(request, described, settings, *prompts)
-    report.emit(disk_use(request, described, len(settings.layers), places))
+    states = len(settings.layers)
+    report.emit(disk_use(request, described, states, places, prompts=len(prompts[0])))
     with held(places):
         if request.text is None:
             make_text(request, host, settings, prompts, places, report)
         with TextData(places.text) as data, TextData(places.held_out) as measured:
             for text in (data, measured):
-                text.check_states(len(settings.layers) * described.hidden)
+                text.check_states(states * described.hidden)
             card = _card(request, host, described, settings, data)
             _say_coverage(card, measured, report)
             trainer = Trainer(

@@ -23,10 +23,14 @@ def states_kept(kind: str, layers: int) -> int:
     return 1 if kind == HeadKind.PARALLEL else len(thirds(layers))
 
 
-def planned_tokens(tokens: int | None, minutes: float | None) -> int:
-    """Return about how many tokens of replies a budget makes."""
+def planned_tokens(tokens: int | None, minutes: float | None, most: int | None = None) -> int:
+    """Return about how many tokens of replies a budget makes.
+
+    ``most`` is what all prompts give when each reply is as long as it may be: minutes make no more.
+    """
     if tokens is None and minutes is not None:
-        return round(minutes * 60 / 2 * _REPLY_RATE)
+        planned = round(minutes * 60 / 2 * _REPLY_RATE)
+        return planned if most is None else min(planned, most)
     return tokens or DEFAULT_TOKENS
 
 

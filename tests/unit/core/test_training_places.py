@@ -7,7 +7,7 @@ import pytest
 from core.models.mtp.card import HeadHost
 from core.requests import LoadRequest
 from core.training.jobs import GenerationSettings
-from core.training.places import find_places
+from core.training.places import disk_use, find_places
 from core.training.request import TrainRequest
 
 HOST = HeadHost(name="model", hidden=32, layers=2, vocab=256, fingerprint="0123456789abcdef")
@@ -31,3 +31,15 @@ def test_heads_of_two_models_with_one_name_lie_in_two_folders(request_with, tmp_
     assert head(other) == tmp_path / "heads" / "model-sequential-fedcba98"
     assert head(HOST, kind="parallel") != head(HOST)
     assert head(HOST, out=tmp_path / "mine") == tmp_path / "mine"
+
+
+def test_minutes_take_no_more_of_the_disk_than_all_replies_would(request_with):
+    def needed(prompts, **choices):
+        request = request_with(**choices)
+        places = find_places(request, HOST, SETTINGS, [], [])
+        return disk_use(request, HOST, 2, places, prompts=prompts).needed_bytes
+
+    few = {"temperatures": (0.0, 1.0), "max_new_tokens": 50}
+    assert needed(4, minutes=60, **few) == needed(4, tokens=4 * 2 * 50, **few)
+    assert needed(4, minutes=600, **few) == needed(4, minutes=60, **few)
+    assert needed(10**9, minutes=600, **few) > needed(10**9, minutes=60, **few)
