@@ -66,7 +66,8 @@ def disk_use(
 ) -> DiskUse:
     """Return what a run will take. Raises UserError where there is too little.
 
-    ``prompts`` are answered to train on, once at each temperature. ``model_bytes`` is what is kept of a whole model while it is trained, in place of a head.
+    ``prompts`` are answered to train on, once at each temperature. ``model_bytes`` is what is kept
+    of a whole model while it is trained, in place of a head.
     """
     text = 0
     if request.text is None:
