@@ -34,8 +34,10 @@ class Resumable(Protocol):
         """Go on where these were taken. Raises KeyError."""
 
 
-def save_checkpoint(folder: Path, trainer: Resumable, settings: dict[str, Any]) -> Path:
-    """Keep where the trainer stands; return the file of numbers.
+def save_checkpoint(
+    folder: Path, trainer: Resumable, settings: dict[str, Any], *, loss: float = 0.0
+) -> Path:
+    """Keep where the trainer stands, and its loss there; return the file of numbers.
 
     ``settings`` are plain values that the next run must share. Raises UserError where the disk
     refuses.
@@ -50,7 +52,7 @@ def save_checkpoint(folder: Path, trainer: Resumable, settings: dict[str, Any]) 
             "file": path.name,
             "size_bytes": size_bytes,
             "settings": settings,
-            "position": trainer.position(),
+            "position": {**trainer.position(), "loss": loss},
         }
         write_json(folder / _CARD, card)
         for other in (*folder.glob("state-*"), *folder.glob(f"{_CARD}.*")):
@@ -61,33 +63,40 @@ def save_checkpoint(folder: Path, trainer: Resumable, settings: dict[str, Any]) 
     return path
 
 
-def restore_checkpoint(folder: Path, trainer: Resumable, settings: dict[str, Any]) -> bool:
-    """Put the trainer where it was kept; return whether there was something.
+def restore_checkpoint(
+    folder: Path, trainer: Resumable, settings: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Put the trainer where it was kept; return its plain values with the loss, or None.
+
+    None means that nothing was kept. Older checkpoints have no loss.
 
     Raises UserError where that belongs to another run or is damaged.
     """
     card = read_json(folder / _CARD)
     if card is None:
-        return False
+        return None
     if card.get("format") != FORMAT or card.get("settings") != settings:
         raise UserError(
             f"The training that is kept in {folder} was begun with other choices.",
             "Go on with the same ones, or begin anew without --resume.",
         )
     try:
-        trainer.restore(_numbers(folder / card["file"], card["size_bytes"]), card["position"])
+        position: dict[str, Any] = card["position"]
+        trainer.restore(_numbers(folder / card["file"], card["size_bytes"]), position)
     except (OSError, KeyError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         raise UserError(
             f"What is kept of the training in {folder} is damaged.", "Begin anew without --resume."
         ) from error
-    return True
+    return position
 
 
-def remove_checkpoint(folder: Path) -> None:
-    """Forget where a training stood."""
+def remove_checkpoint(folder: Path) -> bool:
+    """Forget where a training stood; return whether one was kept."""
+    kept = (folder / _CARD).exists()
     # The card first: numbers without one count for nothing.
     for path in (folder / _CARD, *folder.glob("state-*")):
         path.unlink(missing_ok=True)
+    return kept
 
 
 def _numbers(path: Path, size_bytes: int) -> dict[str, torch.Tensor]:

@@ -16,7 +16,7 @@ from core.training.checkpoint import (
     save_checkpoint,
 )
 from core.training.data import Batch, TextData
-from core.training.events import Evaluated, Kept, Stage
+from core.training.events import Evaluated, Kept, Notice, Stage
 from core.training.meter import Meter
 from core.training.report import Report
 
@@ -69,15 +69,14 @@ class Loop:
         Raises Cancelled with everything kept, and UserError.
         """
         trainer, report = self.trainer, self.report
-        resumed = resume and restore_checkpoint(self.folder, trainer, self.fixed)
-        if not resume:
-            remove_checkpoint(self.folder)
-        report.begin(Stage.TRAIN, f"{trainer.total_steps} steps", resumed=resumed)
+        kept = self._begun(resume)
+        report.begin(Stage.TRAIN, f"{trainer.total_steps} steps", resumed=kept is not None)
         meter = Meter(trainer, report.clock)
+        meter.loss = (kept or {}).get("loss", 0.0)
         kept_s = time.monotonic()
         while not trainer.done:
             if report.stopped():
-                self._keep()
+                self._keep(meter.loss)
                 raise Cancelled
             loss, by_step, tokens = trainer.train_step()
             if not math.isfinite(loss):
@@ -92,9 +91,9 @@ class Loop:
             if trainer.step % max(1, trainer.total_steps // _EVALUATIONS) == 0 and not trainer.done:
                 self.evaluate(meter.loss, _EVALUATED_SEQUENCES)
             if time.monotonic() - kept_s > _CHECKPOINT_EVERY_S:
-                self._keep()
+                self._keep(meter.loss)
                 kept_s = time.monotonic()
-        self._keep()
+        self._keep(meter.loss)
         return meter.loss
 
     def evaluate(self, loss: float, sequences: int | None = None) -> Acceptance:
@@ -120,6 +119,22 @@ class Loop:
         fits = _TIMED_STEPS + int(max(0.0, left_s) / meter.seconds_a_step)
         self.trainer.total_steps = max(_TIMED_STEPS + 1, min(self.trainer.total_steps, fits))
 
-    def _keep(self) -> None:
-        path = save_checkpoint(self.folder, self.trainer, self.fixed)
+    def _begun(self, resume: bool) -> dict[str, Any] | None:
+        """Go on with what is kept, or forget it; return its plain values where it goes on."""
+        if resume:
+            kept = restore_checkpoint(self.folder, self.trainer, self.fixed)
+            if kept is None:
+                message = "No training is kept that was begun with these choices: this one begins."
+                self.report.emit(Notice(kind="nothing-to-resume", message=message))
+            return kept
+        if remove_checkpoint(self.folder):
+            message = (
+                "A training was begun with these choices before. This one begins anew, and what "
+                "was kept of the other is gone; with --resume a training goes on instead."
+            )
+            self.report.emit(Notice(kind="begun-anew", message=message))
+        return None
+
+    def _keep(self, loss: float) -> None:
+        path = save_checkpoint(self.folder, self.trainer, self.fixed, loss=loss)
         self.report.emit(Kept(kind="checkpoint", path=str(path), step=self.trainer.step))
