@@ -6,7 +6,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -73,12 +73,11 @@ def _tried(work: Work, show: Show, control: Control) -> Path | None:
     except UserError as error:
         show(events.Failed(kind="user", message=str(error)))
         raise
-    except (KeyboardInterrupt, OSError):
-        raise  # writing itself may be what failed
     except Exception as error:
         detail = "".join(traceback.format_exception(error))
         message = f"{type(error).__name__}: {error}"
-        show(events.Failed(kind="bug", message=message, detail=detail))
+        with suppress(OSError):  # writing itself may be what failed
+            show(events.Failed(kind="bug", message=message, detail=detail))
         raise
 
 

@@ -156,3 +156,27 @@ def test_events_are_told_in_words():
 
 def test_a_stop_says_that_it_takes_resume_to_go_on_with_a_training():
     assert "--resume" in told(events.Stopped(stage="train"))
+
+
+@pytest.mark.parametrize("error", [OSError("a disk went"), RuntimeError("a mistake")])
+def test_every_error_ends_in_an_event_that_says_so(arguments, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("core.training.run.run_training", fail)
+    line = CommandLine()
+    assert line.run(*arguments, "--json") != 0
+    last = line.events()[-1]
+    assert (last["event"], last["kind"]) == ("failed", "bug")
+    assert str(error) in last["message"]
+
+
+def test_where_writing_fails_that_is_the_error(arguments):
+    class Full(Stream):
+        def write(self, text: str) -> int:
+            raise OSError("the output is full")
+
+    line = CommandLine()
+    line.out = Full()
+    assert line.run(*arguments, "--json") != 0
+    assert "the output is full" in line.complaint
