@@ -20,6 +20,7 @@ from core.models.mtp.card import HeadKind
 from core.models.source import open_source
 from core.requests import LoadRequest, Precision
 from core.training.author import make_author_text
+from core.training.checkpoint import remove_checkpoint
 from core.training.data import TextData
 from core.training.distill import DistillSettings, DraftTrainer
 from core.training.events import Finished, Stage
@@ -126,6 +127,7 @@ def _train(
     after = loop.evaluate(loss)
     report.begin(Stage.SAVE, str(request.result))
     _save(draft, request.result)
+    remove_checkpoint(loop.folder)  # several times the size of the result
     report.emit(
         Finished(
             path=str(request.result),
@@ -148,6 +150,9 @@ def _save(draft: LoadedModel, folder: Path) -> None:
         building = Path(tempfile.mkdtemp(prefix=".distilled-", dir=folder.parent))
         try:
             save_folder(model, draft.tokenizer, building, lambda _: None)
+            for path in building.iterdir():
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
             building.chmod(0o755)
             os.replace(building, folder)
         finally:

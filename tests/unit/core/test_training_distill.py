@@ -1,5 +1,7 @@
 """Distilling a draft: it agrees more with the target afterwards, and nothing else changes."""
 
+import os
+
 import pytest
 import torch
 from transformers import LlamaForCausalLM
@@ -128,12 +130,24 @@ def _contents(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def test_the_command_distils_a_draft_beside_the_original(pair, arguments, tmp_path):
+def test_the_command_distils_a_draft_beside_the_original(pair, arguments, tmp_path, monkeypatch):
+    flushed, renamed = [], []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: flushed.append(os.fstat(fd).st_ino) or fsync(fd))
+
+    def watched(source, goal):
+        if goal == tmp_path / "out":
+            renamed.extend(path.stat().st_ino for path in source.iterdir())
+            assert set(renamed) <= set(flushed)
+        replace(source, goal)
+
+    monkeypatch.setattr(os, "replace", watched)
     before = _contents(pair / "small")
     line = CommandLine()
     assert line.run(*arguments, "--json") == 0
     last = line.events()[-1]
     assert last["event"] == "finished"
+    assert renamed
     assert last["length"] > last["before"] + 0.2
     assert _contents(pair / "small") == before
     distilled = LlamaForCausalLM.from_pretrained(tmp_path / "out")
@@ -143,6 +157,8 @@ def test_the_command_distils_a_draft_beside_the_original(pair, arguments, tmp_pa
         distilled.lm_head.weight.float(), original.lm_head.weight.to(torch.bfloat16).float()
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "out", "own.txt"]
+    assert list((tmp_path / "home" / "training").rglob("checkpoint.json")) == []
+    assert list((tmp_path / "home" / "training").rglob("state-*")) == []
     again = CommandLine()
     assert again.run(*arguments) == 1
     assert "There is something at" in again.complaint
