@@ -1,4 +1,4 @@
-"""Carries the worker thread's events onto the window thread, at 30 Hz."""
+"""Carries the worker thread's events onto the window thread, at 20 Hz."""
 
 import time
 
@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.engine.work import Job, JobEvent, Work
 from app.engine.worker import EngineThread
 
-INTERVAL_MS = 33
+INTERVAL_MS = 50
 TICK_BUDGET_S = 0.012
 BATCH = 32
 """Events handed over at once; between batches the budget is looked at."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -43,6 +43,9 @@ class Legend(QWidget):
         super().__init__(parent)
         self._entries: tuple[LegendEntry, ...] = ()
         self._text_colour = QColor()
+        # Layouts ask again and again, and measuring words is most of what that costs.
+        self._widths: tuple[int, ...] | None = None
+        self._height = 0
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -50,10 +53,17 @@ class Legend(QWidget):
     def set_entries(self, entries: tuple[LegendEntry, ...], text_colour: str) -> None:
         """Show ``entries`` with words in ``text_colour``."""
         self._entries = entries
+        self._widths = None
         self._text_colour = QColor(text_colour)
         self.setAccessibleName(", ".join(entry.text for entry in entries))
         self.updateGeometry()
         self.update()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Measure the words of a new font."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._widths = None
 
     def sizeHint(self) -> QSize:
         """One line, as wide as its words."""
@@ -92,14 +102,23 @@ class Legend(QWidget):
         return QFontMetrics(derived(self.font(), _FONT))
 
     def _line_height(self) -> int:
-        return self._metrics().height() + 2
+        self._measure()
+        return self._height
+
+    def _measure(self) -> tuple[int, ...]:
+        """Return how wide each entry's words are."""
+        if self._widths is None:
+            metrics = self._metrics()
+            self._widths = tuple(metrics.horizontalAdvance(entry.text) for entry in self._entries)
+            self._height = metrics.height() + 2
+        return self._widths
 
     def _positions(self, width: int) -> tuple[list[tuple[int, int]], int]:
         """Where each entry begins as (x, line), and the widest line."""
         places: list[tuple[int, int]] = []
         x = line = widest = 0
-        for entry in self._entries:
-            need = _SAMPLE + _GAP + self._metrics().horizontalAdvance(entry.text)
+        for words in self._measure():
+            need = _SAMPLE + _GAP + words
             if x and x + need > width:
                 x, line = 0, line + 1
             places.append((x, line))

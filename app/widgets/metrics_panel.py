@@ -25,7 +25,8 @@ from app.widgets.speed_plot import SpeedPlot
 from core.events import GammaBelief, Round
 from core.metrics import GenerationMetrics, MetricsAccumulator
 
-REPAINT_MS = 100
+REPAINT_MS = 250
+"""Often enough to be live. The processor that paints is the one that decodes."""
 _EMPTY = (
     "Nothing measured yet.\n\nSend a message: speed and acceptance are plotted here while the "
     "reply streams."
@@ -38,7 +39,7 @@ _DRAFTER_WORDS = {"model": "draft model", "ngram": "n-gram", "off": "plain decod
 class MetricsPanel(QScrollArea):
     """Plots and numbers of the running reply, and of the last one when none runs.
 
-    Rounds are only stored when they come; a timer of 10 Hz paints them, and it runs only while
+    Rounds are only stored when they come; a timer of 4 Hz paints them, and it runs only while
     a reply streams. Lives in the window thread.
     """
 
@@ -93,7 +94,7 @@ class MetricsPanel(QScrollArea):
         self._timer.start()
 
     def add_round(self, round_: Round) -> None:
-        """Count one round; it is painted within 100 ms. A round outside a reply begins one."""
+        """Count one round; it is painted within 250 ms. A round outside a reply begins one."""
         if not self._timer.isActive():
             self.start_reply()
         self._series.add(round_)
@@ -166,7 +167,7 @@ class MetricsPanel(QScrollArea):
         self._show_live(False)
 
     def is_painting(self) -> bool:
-        """Whether the 10 Hz timer runs."""
+        """Whether the 4 Hz timer runs."""
         return self._timer.isActive()
 
     def minimumSizeHint(self) -> QSize:

@@ -1,5 +1,6 @@
 """The chat: messages from top to bottom, the newest followed while it is written."""
 
+import time
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
@@ -19,6 +20,10 @@ from app.widgets.pulse import Pulse
 from core.events import Token
 
 FRAME_MS = 33
+SLOW_FRAME_MS = 100
+_FRAME_SHARE = 0.03
+"""Of the thread's time; where painting costs more, frames come more slowly, as the processor that
+paints may be the one that decodes."""
 _IDLE_MS = 15
 _AT_END = 8
 
@@ -26,10 +31,10 @@ _AT_END = 8
 class TranscriptView(QScrollArea):
     """Shows one conversation. Signals carry message ids; links are http, https or mailto.
 
-    Tokens are shown at most every 33 ms; a reader who scrolled away from the end is left alone.
-    ``empty_state`` shows while there is no message, ``error_box`` what went wrong at the end,
-    ``jump_button`` while the reader is away from it. Texts far from what is seen are rendered
-    while the window is idle.
+    Tokens are shown every 33 to 100 ms, by what that costs; a reader who scrolled away from the end
+    is left alone. ``empty_state`` shows while there is no message, ``error_box`` what went wrong at
+    the end, ``jump_button`` while the reader is away from it. Texts far from what is seen are
+    rendered while the window is idle.
     """
 
     regenerateClicked = Signal(int)
@@ -223,12 +228,15 @@ class TranscriptView(QScrollArea):
 
     def flush(self) -> None:
         """Show appended tokens now instead of with the next frame."""
+        began_s = time.thread_time()
         for message_id in self._pending:
             widget = self._messages[message_id]
             widget.refresh()
             self._column.forget_height(widget)
         self._pending.clear()
         self._relayout()
+        cost_ms = 1000.0 * (time.thread_time() - began_s)
+        self._frame.setInterval(round(min(max(cost_ms / _FRAME_SHARE, FRAME_MS), SLOW_FRAME_MS)))
 
     def _relayout(self) -> None:
         """Place everything; what is seen stays where it is, or the end stays in sight."""
