@@ -137,7 +137,7 @@ def build_parser() -> argparse.ArgumentParser:
         "train a head that drafts for a model",
         f"{_TRAIN}\n\n{_EXIT_CODES}",
     )
-    _add_models(train)
+    _add_models(train, replies=False)
     add_train_arguments(train)
 
     distil = _command(
@@ -146,7 +146,7 @@ def build_parser() -> argparse.ArgumentParser:
         "fine-tune a draft model on its target's text",
         f"{_DISTILL}\n\n{_EXIT_CODES}",
     )
-    _add_models(distil)
+    _add_models(distil, replies=False)
     add_distill_arguments(distil)
 
     models = _command(commands, "models", "list, fetch, check and remove models", _MODELS)
@@ -200,7 +200,8 @@ def _command(
     return command
 
 
-def _add_models(command: argparse.ArgumentParser) -> None:
+def _add_models(command: argparse.ArgumentParser, *, replies: bool = True) -> None:
+    """Add which models to load and how; ``replies`` False leaves out what shapes replies alone."""
     models = command.add_argument_group("models")
     which = models.add_mutually_exclusive_group()
     which.add_argument(
@@ -212,11 +213,14 @@ def _add_models(command: argparse.ArgumentParser) -> None:
     models.add_argument(
         "--draft", metavar="D", help="the model that drafts, in place of the pair's own"
     )
+    _choice(models, "--device", Device, Device.AUTO, "where the models run")
+    _choice(models, "--precision", Precision, Precision.AUTO, "the number format of the weights")
+    if not replies:
+        command.set_defaults(head=None, context_limit=None)
+        return
     models.add_argument(
         "--head", metavar="PATH", help="the folder of a trained head, for --drafter mtp and hybrid"
     )
-    _choice(models, "--device", Device, Device.AUTO, "where the models run")
-    _choice(models, "--precision", Precision, Precision.AUTO, "the number format of the weights")
     models.add_argument("--context-limit", metavar="N", type=int, help="cap the context, in tokens")
 
 

@@ -1,5 +1,6 @@
 """Training a head on generated text: the host stays as it is, only the head learns."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -42,7 +43,7 @@ class TrainSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.weights or min(self.weights) < 0 or sum(self.weights) <= 0:
+        if not all(0 <= weight < math.inf for weight in self.weights) or sum(self.weights) <= 0:
             raise UserError("The weights of the steps make no sense.", "Give positive numbers.")
         ranges = {
             "epochs": (0.0, 1000.0),

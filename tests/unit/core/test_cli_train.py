@@ -180,3 +180,10 @@ def test_where_writing_fails_that_is_the_error(arguments):
     line.out = Full()
     assert line.run(*arguments, "--json") != 0
     assert "the output is full" in line.complaint
+
+
+@pytest.mark.parametrize("command", ["train-mtp", "distill"])
+@pytest.mark.parametrize("option", [("--head", "x"), ("--context-limit", "64")])
+def test_what_a_training_ignores_is_not_offered(command, option):
+    line = CommandLine()
+    assert line.run(command, "--target", "x", *option) == 2

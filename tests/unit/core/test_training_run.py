@@ -273,6 +273,8 @@ def test_prompts_of_ones_own_give_some_to_measure_on(tmp_path):
         {"temperatures": ()},
         {"temperatures": (-1.0,)},
         {"weights": (1.0,)},
+        {"weights": (0.5, float("nan"), 0.5)},
+        {"weights": (0.5, float("inf"), 0.5)},
         {"learning_rate": 5.0},
     ],
 )
