@@ -118,7 +118,7 @@ class MtpDrafter:
         started = time.perf_counter()
         logits = model.read(context)
         draft.steps = 1
-        if not self._is_valid(logits):
+        if not self._is_valid(logits, "draft model"):
             return False
         draft.fixed_ms = 1000.0 * (time.perf_counter() - started)
         return draft.add(logits)
@@ -173,12 +173,12 @@ class MtpDrafter:
             if not draft.add(row, head.vocabulary.ids):
                 break
 
-    def _is_valid(self, logits: torch.Tensor) -> bool:
+    def _is_valid(self, logits: torch.Tensor, whose: str = "head") -> bool:
         if not has_valid_numbers(logits):
             self._stopped = True
             self._notice = Notice(
                 kind="draft-broken",
-                message="The head gives no valid numbers, so it stops drafting here; the reply "
-                "goes on without it.",
+                message=f"The {whose} gives no valid numbers, so it stops drafting here; the "
+                "reply goes on without it.",
             )
         return not self._stopped

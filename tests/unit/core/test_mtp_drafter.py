@@ -275,3 +275,18 @@ def test_case_13_where_its_draft_model_cannot_follow_it_stops_with_one_notice(ki
     assert drafter.take_notice() is None
     drafter.reset()
     assert drafter.propose(_context(IDS[:2]), 1) is not None
+
+
+def test_a_draft_model_that_gives_no_numbers_is_named_and_not_its_head():
+    model = tiny_llama()
+    runner = EagerRunner(model)
+    head = make_head_runner(random_head(runner), runner, VOCAB)
+    with torch.no_grad():
+        model.lm_head.weight.fill_(float("nan"))
+    drafting = ModelDrafter(runner)
+    drafter = MtpDrafter(head, drafting.cache, vocab_size=VOCAB, model=drafting)
+    assert drafter.propose(_context(IDS), 4).ids == ()
+    notice = drafter.take_notice()
+    assert notice.kind == "draft-broken"
+    assert "The draft model gives no valid numbers" in notice.message
+    assert drafter.propose(_context(IDS), 4) is None
