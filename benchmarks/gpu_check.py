@@ -2,12 +2,12 @@
 
     python benchmarks/gpu_check.py [--wheels FOLDER] [--limit-s 420] [--out FILE]
 
+Writes all numbers as JSON to --out, which is build/gpu-check.json where it is not given.
 Needs torch and transformers (5.17 or newer) and nothing of the window. Models have random weights;
 pairs are synthetic. Ends with 0 where every check passed, 1 where one did not, 2 without a GPU.
 """
 
 import argparse
-import os
 import platform
 import subprocess
 import sys
@@ -124,15 +124,15 @@ def _parser() -> argparse.ArgumentParser:
         "may be given several times",
     )
     parser.add_argument("--limit-s", type=float, default=420.0, help="stop early after so long")
-    parser.add_argument("--out", type=Path, default=_default_out(), help="the JSON file to write")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "build" / _NAME,
+        help="the JSON file to write (default: build/gpu-check.json)",
+    )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, to try the script itself")
     return parser
-
-
-def _default_out() -> Path:
-    folder = os.environ.get("OUT")
-    return (Path(folder) if folder else ROOT / "build") / _NAME
 
 
 if __name__ == "__main__":

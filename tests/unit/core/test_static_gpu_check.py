@@ -72,6 +72,11 @@ def test_every_question_is_answered_in_order(tmp_path, capsys):
     assert "checks passed" in shown
 
 
+def test_where_the_result_goes_is_said_on_the_command_line_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("OUT", str(tmp_path))
+    assert gpu_check._parser().parse_args([]).out == ROOT / "build" / "gpu-check.json"
+
+
 def test_what_fails_in_a_part_is_told_and_the_rest_of_the_part_goes_on(capsys):
     part = Part("question")
     with part.attempt("nf4"):
