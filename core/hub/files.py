@@ -65,6 +65,20 @@ def unwrapped_write_error(folder: Path) -> OSError:
     return OSError(number, os.strerror(number))
 
 
+def flush_folder(folder: Path) -> dict[str, int]:
+    """See that every file of a folder, however deep, is on the disk; return their sizes by name.
+
+    Names are relative to the folder, with slashes. Raises OSError.
+    """
+    sizes: dict[str, int] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+                sizes[path.relative_to(folder).as_posix()] = os.fstat(file.fileno()).st_size
+    return sizes
+
+
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write ``data`` to ``path`` so that a reader sees the old file or the new one, whole."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")

@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from core.hub.files import check_disk, read_json, write_json
+from core.hub.files import check_disk, flush_folder, read_json, write_json
 from core.models.precision import weights_bytes
 from core.models.source import ModelSource
 from core.requests import Precision
@@ -91,8 +91,7 @@ class PreparedCopy:
         try:
             if save(building) is False:
                 return False
-            files = {path.name: _flushed_size(path) for path in sorted(building.iterdir())}
-            write_json(building / _CARD, self._card(files))
+            write_json(building / _CARD, self._card(flush_folder(building)))
             if self.folder.exists():  # damaged, else it would have been used
                 shutil.rmtree(self.folder)
             os.replace(building, self.folder)
@@ -134,9 +133,3 @@ def remove_copies_of(source: Path, prepared_dir: Path, keep_fingerprint: str = "
         if card.get("fingerprint") != keep_fingerprint:
             logger.info("removing a prepared copy")
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _flushed_size(path: Path) -> int:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-        return os.fstat(file.fileno()).st_size

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from core.errors import UserError
-from core.hub.files import check_disk, explain_write_error
+from core.hub.files import check_disk, explain_write_error, flush_folder
 from core.models.checkpoint import save_folder
 from core.models.loader import LoadedModel
 from core.models.mtp.card import HeadKind
@@ -150,9 +150,7 @@ def _save(draft: LoadedModel, folder: Path) -> None:
         building = Path(tempfile.mkdtemp(prefix=".distilled-", dir=folder.parent))
         try:
             save_folder(model, draft.tokenizer, building, lambda _: None)
-            for path in building.iterdir():
-                with path.open("rb+") as file:
-                    os.fsync(file.fileno())
+            flush_folder(building)
             building.chmod(0o755)
             os.replace(building, folder)
         finally:

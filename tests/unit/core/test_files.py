@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.hub.files import read_json, write_json
+from core.hub.files import flush_folder, read_json, write_json
 
 
 def test_json_is_flushed_before_it_takes_its_place(tmp_path, monkeypatch):
@@ -32,3 +32,15 @@ def test_json_that_cannot_be_written_leaves_the_old_one_alone(tmp_path, monkeypa
         write_json(path, {"a": 2})
     assert read_json(path) == {"a": 1}
     assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_folder_is_flushed_with_the_folders_in_it(tmp_path, monkeypatch):
+    """A tokenizer with several templates keeps them in a folder of their own."""
+    flushed = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: flushed.append(number) or fsync(number))
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "tools.jinja").write_text("abc")
+    (tmp_path / "config.json").write_text("{}")
+    assert flush_folder(tmp_path) == {"additional_chat_templates/tools.jinja": 3, "config.json": 2}
+    assert len(flushed) == 2
