@@ -88,7 +88,7 @@ class TrainingController(QObject):
         if run is None:
             self.form.show_settings()
         else:
-            self.form.show(run.choices)
+            self.form.show(run.choices, check=False)
             self._offer(f"{how_far(run)} It can be gone on with.")
             self._news = "Training unfinished"
         self._show_status()

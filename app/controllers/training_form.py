@@ -37,19 +37,20 @@ class TrainingFormController:
         self._pair = settings().pair
         """The pair of the settings when it was last looked at."""
 
-    def show(self, choices: TrainingChoices) -> None:
-        """Show ``choices`` and what they lead to."""
+    def show(self, choices: TrainingChoices, *, check: bool = True) -> None:
+        """Show ``choices`` and what they lead to, which takes a look at the files of the models."""
         form = self._form
         form.set_pairs(pair_choices(self._library))
         form.set_hosts(host_choices(self._library, choices))
         form.set_choices(choices)
         form.set_files([self._file(path) for path in choices.files])
-        self.check()
+        if check:
+            self.check()
 
     def show_settings(self) -> None:
-        """Show a training of the chosen pair."""
+        """Show a training of the chosen pair, whose files are looked at once the page is seen."""
         settings = self._settings()
-        self.show(_with_models_of(TrainingChoices(pair=settings.pair), settings))
+        self.show(_with_models_of(TrainingChoices(pair=settings.pair), settings), check=False)
 
     def refresh(self) -> None:
         """Take over what changed in the settings; an unfinished training stays as it was begun."""

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QLabel, QPushButton
 
+from app.controllers import training_form
 from app.settings import Settings
 from app.storage.training import UnfinishedStore
 from app.training_records import Phase, TrainingChoices, Unfinished
@@ -93,6 +94,17 @@ def labels() -> object:
         return " ".join(label.text() for label in widget.findChildren(QLabel))  # type: ignore[attr-defined]
 
     return texts
+
+
+def test_no_model_is_read_before_the_page_is_seen(make_bench, tmp_path, monkeypatch) -> None:
+    """The header of a large vocabulary takes a noticeable part of a second."""
+    read: list[object] = []
+    plan = training_form.disk_plan
+    monkeypatch.setattr(training_form, "disk_plan", lambda *args: read.append(args) or plan(*args))
+    page = Page(make_bench, tmp_path, shown=False)
+    assert read == []
+    page.window.commands.train.trigger()
+    assert read != []
 
 
 def test_the_page_covers_the_chat_and_gives_it_back(make_bench, tmp_path, labels) -> None:
