@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QFrame,
@@ -20,6 +20,7 @@ from app.records import Choice
 from app.settings import Settings
 from app.theme import Theme
 from app.widgets.fields import ChoiceField, Field, PathField
+from app.widgets.scroll import scrolled
 from app.widgets.section import Section
 from app.widgets.settings_form import (
     CUSTOM,
@@ -263,13 +264,4 @@ class SettingsPanel(QWidget):
     def _make_scroll(self, column: QVBoxLayout) -> QScrollArea:
         content = QWidget()
         content.setLayout(column)
-        scroll = QScrollArea()
-        scroll.setWidget(content)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        for widget in (content, scroll.viewport(), scroll):
-            widget.setBackgroundRole(QPalette.ColorRole.Base)
-            widget.setAutoFillBackground(True)
-        return scroll
+        return scrolled(content)

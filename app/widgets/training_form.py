@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QLabel,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -23,6 +22,7 @@ from app.widgets.fonts import derived
 from app.widgets.formats import size
 from app.widgets.number_fields import WholeField
 from app.widgets.prompt_files import PromptFilesField
+from app.widgets.scroll import scrolled
 from app.widgets.section import Section
 from app.widgets.settings_form import Form, Row, choice
 from app.widgets.wheel_guard import WheelGuard
@@ -70,7 +70,6 @@ class TrainingForm(QWidget):
         self._files = PromptFilesField()
         self._guard = WheelGuard(self)
         self._content = QWidget()
-        self._scroll = QScrollArea()
         self._disk = QLabel()
         self._obstacle = QLabel()
         self._start = QPushButton("Start training")
@@ -197,7 +196,8 @@ class TrainingForm(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(0)
-        outer.addWidget(self._make_scroll(), 1)
+        self._scroll = scrolled(self._content)
+        outer.addWidget(self._scroll, 1)
         outer.addWidget(self._make_foot())
 
     def _prompt_rows(self) -> tuple[Row, ...]:
@@ -235,18 +235,6 @@ class TrainingForm(QWidget):
             column.addWidget(label)
         column.addWidget(self._start)
         return foot
-
-    def _make_scroll(self) -> QScrollArea:
-        scroll = self._scroll
-        scroll.setWidget(self._content)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        for widget in (self._content, scroll.viewport(), scroll):
-            widget.setBackgroundRole(QPalette.ColorRole.Base)
-            widget.setAutoFillBackground(True)
-        return scroll
 
 
 def _model_rows() -> tuple[Row, ...]:

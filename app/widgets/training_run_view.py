@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPalette, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QFrame,
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -20,6 +18,7 @@ from app.training_records import Phase, TrainedHead
 from app.widgets.fonts import derived
 from app.widgets.margins import side_margin
 from app.widgets.notice_bar import NoticeBar
+from app.widgets.scroll import scrolled
 from app.widgets.stage_list import StageList
 from app.widgets.training_plots import HeadAcceptancePlot, LossPlot, position_bars, rate_bars
 from app.widgets.training_result import TrainingResult
@@ -221,18 +220,9 @@ class TrainingRunView(QWidget):
         self._body.addWidget(self._intro)
         outer.addLayout(self._body)
         outer.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidget(content)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        for widget in (content, scroll.viewport(), scroll):
-            widget.setBackgroundRole(QPalette.ColorRole.Base)
-            widget.setAutoFillBackground(True)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(scroll)
+        whole.addWidget(scrolled(content))
 
     def _build_intro(self) -> None:
         column = QVBoxLayout(self._intro)
