@@ -156,19 +156,13 @@ class EagerRunner:
         self._kept_layers = tuple(layers)
         self.states = None
 
-    @torch.inference_mode()
     def embed(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the input embeddings [len(ids), hidden] of tokens, float32."""
-        chosen = torch.tensor(list(ids), dtype=torch.long, device=self.device)
-        embedded: torch.Tensor = self._model.get_input_embeddings()(chosen)
-        return embedded.float()
+        return embedded(self._model, ids)
 
-    @torch.inference_mode()
     def unembedding(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the head's weights [len(ids), hidden] for these tokens, float32."""
-        chosen = torch.tensor(list(ids), dtype=torch.long, device=self.device)
-        weight: torch.Tensor = self._model.get_output_embeddings().weight
-        return weight[chosen].float()
+        return unembedded(self._model, ids)
 
     def _new_cache(self) -> DynamicCache:
         cache = DynamicCache(config=self._model.config)
@@ -180,6 +174,22 @@ class EagerRunner:
             if hasattr(layer, "sliding_window") and not is_recurrent(layer):
                 layer.activate_past_recording()
         return cache
+
+
+@torch.inference_mode()
+def embedded(model: Any, ids: Sequence[int]) -> torch.Tensor:
+    """Return a transformers model's input embeddings [len(ids), hidden] of tokens, float32."""
+    chosen = torch.tensor(list(ids), dtype=torch.long, device=model.device)
+    rows: torch.Tensor = model.get_input_embeddings()(chosen)
+    return rows.float()
+
+
+@torch.inference_mode()
+def unembedded(model: Any, ids: Sequence[int]) -> torch.Tensor:
+    """Return a transformers model's head weights [len(ids), hidden] for tokens, float32."""
+    chosen = torch.tensor(list(ids), dtype=torch.long, device=model.device)
+    weight: torch.Tensor = model.get_output_embeddings().weight
+    return weight[chosen].float()
 
 
 def fitted(logits: torch.Tensor, vocab_size: int) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 
 from core.errors import BugError
 from core.models.memory import DEFAULT_CONTEXT
-from core.models.runner import fitted
+from core.models.runner import embedded, fitted, unembedded
 from core.models.static.attention import PackedAttention
 from core.models.static.cache import (
     Places,
@@ -111,19 +111,13 @@ class StaticRunner:
             self._buffers = None
         self.states = None
 
-    @torch.inference_mode()
     def embed(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the input embeddings [len(ids), hidden] of tokens, float32."""
-        chosen = torch.tensor(list(ids), dtype=torch.long, device=self.device)
-        embedded: torch.Tensor = self._model.get_input_embeddings()(chosen)
-        return embedded.float()
+        return embedded(self._model, ids)
 
-    @torch.inference_mode()
     def unembedding(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the head's weights [len(ids), hidden] for these tokens, float32."""
-        chosen = torch.tensor(list(ids), dtype=torch.long, device=self.device)
-        weight: torch.Tensor = self._model.get_output_embeddings().weight
-        return weight[chosen].float()
+        return unembedded(self._model, ids)
 
     def _run(
         self, ids: Sequence[int], start: int, rows: int, layers: int | None
