@@ -21,7 +21,7 @@ from core.decoding.reply import ReplyAssembler
 from core.decoding.rules import acceptance_rule
 from core.decoding.sampling import Sampler
 from core.drafting.base import Drafter
-from core.errors import Cancelled, UserError
+from core.errors import Cancelled, UserError, clause
 from core.events import (
     Event,
     Failed,
@@ -112,8 +112,8 @@ class Engine:
                 target.tokenizer, draft.tokenizer, target.vocab_size, draft.vocab_size
             )
             if not verdict.compatible:
-                no_draft = f"{draft.name} does not fit: {_clause(verdict.reason)}"
-                notices += (f"The draft model was left out: {_clause(verdict.reason)}.",)
+                no_draft = f"{draft.name} does not fit: {clause(verdict.reason)}"
+                notices += (f"The draft model was left out: {clause(verdict.reason)}.",)
                 draft = None
 
         heads = HeadSearch(
@@ -304,11 +304,6 @@ def _free_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def _clause(sentence: str) -> str:
-    """Return a sentence in the form it takes after a colon or "because"."""
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def _failed(kind: str, message: str, reply: ReplyAssembler | None, detail: str = "") -> Failed:

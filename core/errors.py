@@ -30,3 +30,8 @@ class Cancelled(PacelineError):
 
 class BugError(PacelineError):
     """A broken invariant inside the program."""
+
+
+def clause(sentence: str) -> str:
+    """Return a sentence in the form it takes after a colon or "because"."""
+    return sentence[:1].lower() + sentence[1:].rstrip(".")

@@ -8,10 +8,10 @@ import torch
 
 from core.drafting.model import ModelDrafter
 from core.drafting.mtp import MtpDrafter
-from core.errors import UserError
+from core.errors import UserError, clause
 from core.models.cache import TokenCache
 from core.models.mtp.card import HeadHost
-from core.models.mtp.find import NO_HEAD, FoundHead, HeadSearch, clause
+from core.models.mtp.find import NO_HEAD, FoundHead, HeadSearch
 from core.models.mtp.host import describe_host
 from core.models.mtp.inference import make_head_runner
 from core.models.mtp.modules import Head
@@ -53,7 +53,7 @@ def head_for_pair(
     try:
         runner = NativeRunner(model, target.runner, target.runner.vocab_size)
     except UserError as error:
-        return replace(found, reason=clause(error))
+        return replace(found, reason=clause(error.message))
     drafter = MtpDrafter(runner, target, vocab_size=target.runner.vocab_size)
     return PairHead(drafter=drafter, name=f"the model's own on {names[0]}", reason="")
 
@@ -85,7 +85,7 @@ def _trained(
     except UserError as error:
         if not isinstance(heads, HeadSearch):
             raise
-        return _left_out(heads, clause(error))
+        return _left_out(heads, clause(error.message))
     return PairHead(drafter=drafter, name=f"{found.name} on {hosts[found.host].name}", reason="")
 
 

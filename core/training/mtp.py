@@ -11,6 +11,7 @@ import torch
 from core.errors import UserError
 from core.models.mtp.modules import Head
 from core.training.data import Batch, TextData
+from core.training.lean_batch import multiplies_bfloat16
 from core.training.loss import Teacher, steps_loss
 from core.training.optimizer_state import optimizer_tensors, restore_optimizer
 from core.training.schedule import warm_cosine
@@ -73,10 +74,7 @@ def step_weights(depth: int, decay: float | None = None) -> tuple[float, ...]:
 
 def prefers_bfloat16(device: torch.device) -> bool:
     """Whether training is faster in bfloat16 there."""
-    if device.type == "cuda":
-        return True
-    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return bool(supported is not None and supported())
+    return device.type == "cuda" or multiplies_bfloat16()
 
 
 class Trainer:

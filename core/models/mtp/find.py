@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import UserError
+from core.errors import UserError, clause
 from core.models.mtp.card import HeadHost
 from core.models.mtp.files import fingerprint_at, load_head
 from core.models.mtp.modules import Head
@@ -48,7 +48,7 @@ class HeadSearch:
                 try:
                     head = load_head(place, host)
                 except UserError as error:
-                    reason = clause(error)
+                    reason = clause(error.message)
                     logger.info("a head is left out: %s", reason)
                 else:
                     return FoundHead(head=head, name=place.name, host=number), ""
@@ -61,7 +61,7 @@ class HeadSearch:
         try:
             head = load_head(path, hosts[number])
         except UserError as error:
-            return None, clause(error)
+            return None, clause(error.message)
         return FoundHead(head=head, name=folder.absolute().name, host=number), ""
 
     def _places(self) -> list[Path]:
@@ -72,8 +72,3 @@ class HeadSearch:
             except OSError:
                 continue  # there need not be any, and a folder in the way is not worth a refusal
         return places
-
-
-def clause(error: UserError) -> str:
-    """Return an error's message in the form it takes after a colon or "because"."""
-    return error.message[:1].lower() + error.message[1:].rstrip(".")
