@@ -1,11 +1,12 @@
 """The models of the catalog as they are fetched, through the loader."""
 
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.cancel import CancelToken
+from core.models import loader
 from core.models.loader import LoadedPair, load_pair
 from core.models.pairing import check_pair
 from core.models.runners import make_runner
@@ -40,17 +41,20 @@ def test_the_default_model_loads_whole_and_knows_every_end_of_text(
 
 
 @pytest.mark.real_model
-def test_the_second_load_of_the_default_model_takes_seconds(smollm2_path: Path, prepared_dir: Path):
+def test_the_second_load_of_the_default_model_maps_the_prepared_copy(
+    smollm2_path: Path, prepared_dir: Path, monkeypatch: pytest.MonkeyPatch
+):
     load(smollm2_path, None, prepared_dir)
-    started = time.process_time()
+    unpacked = record_unpacking(monkeypatch)
+    before = stamps(prepared_dir)
     load(smollm2_path, None, prepared_dir)
-    # 0.9 s of work; wall time would measure the neighbours as well.
-    assert time.process_time() - started < 5.0
+    assert before
+    assert (unpacked, stamps(prepared_dir)) == ([], before)
 
 
 @pytest.mark.slow
-def test_the_qwen_pair_shares_its_vocabulary_and_loads_again_in_seconds(
-    qwen_pair_paths: tuple[Path, Path], prepared_dir: Path
+def test_the_qwen_pair_shares_its_vocabulary_and_is_unpacked_only_once(
+    qwen_pair_paths: tuple[Path, Path], prepared_dir: Path, monkeypatch: pytest.MonkeyPatch
 ):
     pair = load(*qwen_pair_paths, prepared_dir)
     assert pair.draft is not None
@@ -63,6 +67,33 @@ def test_the_qwen_pair_shares_its_vocabulary_and_loads_again_in_seconds(
     assert verdict.compatible
     assert verdict.shared_vocab == 151_665
     del pair
-    started = time.process_time()
-    load(*qwen_pair_paths, prepared_dir)
-    assert time.process_time() - started < 20.0
+    unpacked = record_unpacking(monkeypatch)
+    before = stamps(prepared_dir)
+    assert load(*qwen_pair_paths, prepared_dir).draft is not None
+    assert before
+    assert (unpacked, stamps(prepared_dir)) == ([], before)
+
+
+def record_unpacking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the functions that read weights out of a GGUF file, as they are called."""
+    called: list[str] = []
+
+    def recording(name: str) -> Any:
+        real = getattr(loader, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            called.append(name)
+            return real(*arguments, **options)
+
+        return call
+
+    for name in ("unpack_gguf", "read_gguf"):
+        monkeypatch.setattr(loader, name, recording(name))
+    return called
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Which file is at each path below a folder, when it was written, and how large it is."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    found = {str(path): path.stat() for path in files}
+    return {name: (stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in found.items()}
