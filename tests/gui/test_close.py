@@ -2,35 +2,47 @@
 
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.engine.worker import CLOSE_TIMEOUT_S
 from app.records import MessageState
 from app.settings import Settings
 from tests.helpers.fake_engine import FakeEngine, Gate
 from tests.helpers.window import Bench
 
 
-def timed_close(bench: Bench) -> float:
-    began = time.monotonic()
-    bench.close()
-    return time.monotonic() - began
+def waits_of(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """How long the window agrees to wait for the engine's thread, in seconds, each time it does."""
+    waits: list[float | None] = []
+    thread = bench.app.engine._thread
+    join = thread.join
+
+    def recorded(timeout: float | None = None) -> None:
+        waits.append(timeout)
+        join(timeout)
+
+    monkeypatch.setattr(thread, "join", recorded)
+    return waits
 
 
-def test_closing_while_idle_is_immediate(qtbot: QtBot, tmp_path: Path) -> None:
+def test_closing_while_idle_waits_for_a_bounded_time_and_needs_none(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench(qtbot, tmp_path)
-    assert timed_close(bench) < 1
+    waits = waits_of(bench, monkeypatch)
+    bench.close()
     assert bench.app.stopped_in_time
+    assert waits == [CLOSE_TIMEOUT_S]
 
 
 def test_closing_during_a_load_ends_in_time(qtbot: QtBot, tmp_path: Path) -> None:
     engine = FakeEngine(load_gate=Gate(open_=False))
     bench = Bench(qtbot, tmp_path, engine, load=False)
     bench.until(engine.load_gate.reached.is_set)
-    assert timed_close(bench) < 5
+    bench.close()
     assert bench.app.stopped_in_time
 
 
@@ -44,7 +56,7 @@ def test_closing_during_a_reply_saves_what_was_decided(
     bench = Bench(qtbot, tmp_path, engine)
     bench.send()
     bench.until(gate.reached.is_set)
-    assert timed_close(bench) < 5
+    bench.close()
     assert bench.app.stopped_in_time
     again = Bench(qtbot, tmp_path)
     reply = again.thread()[-1]
@@ -58,12 +70,12 @@ def test_closing_during_a_fetch_ends_the_child(qtbot: QtBot, tmp_path: Path) -> 
         qtbot,
         tmp_path,
         settings=Settings(),
-        fetch_command=lambda name: [sys.executable, "-c", "import time; time.sleep(60)"],
+        fetch_command=lambda name: [sys.executable, "-c", "import time; time.sleep(600)"],
         load=False,
     )
     bench.window.model_bar.press("fetch-model")
     bench.until(lambda: bench.app.fetch.running)
-    assert timed_close(bench) < 5
+    bench.close()
     assert not bench.app.fetch.running
 
 
@@ -91,7 +103,9 @@ def test_closing_twice_does_no_harm(qtbot: QtBot, tmp_path: Path) -> None:
     bench.app.close()
 
 
-def test_closing_while_the_engine_starts_waits_for_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+def test_closing_while_the_engine_starts_waits_for_nothing(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     starting, imported = threading.Event(), threading.Event()
 
     def import_for_long() -> FakeEngine:
@@ -101,7 +115,9 @@ def test_closing_while_the_engine_starts_waits_for_nothing(qtbot: QtBot, tmp_pat
 
     bench = Bench(qtbot, tmp_path, engine_factory=import_for_long, load=False)
     bench.until(starting.is_set)
-    assert timed_close(bench) < 1
+    waits = waits_of(bench, monkeypatch)
+    bench.close()
+    assert waits == [0]
     assert not bench.app.stopped_in_time
     assert bench.app.engine.starting
     imported.set()

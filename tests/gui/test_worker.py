@@ -187,9 +187,7 @@ def test_shutting_down_at_any_point_ends_the_thread_in_time(where: str) -> None:
     bench.thread.start()
     bench.thread.submit(Load(LOAD) if where == "load" else Generate(HELLO))
     assert gate.reached.wait(5)
-    began = time.monotonic()
-    assert bench.thread.shutdown()
-    assert time.monotonic() - began < 5
+    assert bench.thread.shutdown()  # False where the wait ran out
     assert bench.thread.submit(Generate(HELLO)).cancel.cancelled
 
 
