@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from core.errors import UserError
@@ -48,6 +49,12 @@ def _isolate(home: Path) -> None:
 
 
 _isolate(ISOLATED_HOME)
+
+# No test fails for being slow: a busy machine must not decide.
+hypothesis.settings.register_profile(
+    "paceline", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("paceline")
 
 
 def pytest_unconfigure() -> None:

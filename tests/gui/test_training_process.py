@@ -26,12 +26,12 @@ class Ear:
         self.process.start(["--pair", "fake"])
 
     def until_ended(self) -> events.TrainingEvent:
-        self.qtbot.waitUntil(lambda: bool(self.ends), timeout=5000)
+        self.qtbot.waitUntil(lambda: bool(self.ends), timeout=30_000)
         assert not self.process.running
         return self.ends[0]
 
     def until_heard(self, count: int) -> None:
-        self.qtbot.waitUntil(lambda: len(self.events) >= count, timeout=5000)
+        self.qtbot.waitUntil(lambda: len(self.events) >= count, timeout=30_000)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_program_that_cannot_start_is_said_once(qtbot: QtBot) -> None:
     ends: list[events.TrainingEvent] = []
     process.ended.connect(ends.append)
     process.start([])
-    qtbot.waitUntil(lambda: bool(ends), timeout=5000)
+    qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
     assert isinstance(ends[0], events.Failed)
     assert not process.running
 

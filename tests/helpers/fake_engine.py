@@ -21,7 +21,7 @@ from core.events import (
 from core.metrics import summarise
 from core.requests import GenerateRequest, LoadRequest
 
-GATE_TIMEOUT_S = 10.0
+GATE_TIMEOUT_S = 60.0
 
 
 class Gate:

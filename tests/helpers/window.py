@@ -19,7 +19,7 @@ from app.widgets.dialogs import Dialogs
 from core.hub.library import Library
 from tests.helpers.fake_engine import FakeEngine
 
-WAIT_MS = 5000
+WAIT_MS = 30_000
 
 
 class Bench:

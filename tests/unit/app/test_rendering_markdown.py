@@ -132,7 +132,7 @@ def test_dangerous_addresses_are_no_links(url: str) -> None:
 MARKUP = st.text(alphabet=st.sampled_from("ab *_`~[]()<>#-1.>|\\&;$\n\t!\"'éあ👍"), max_size=120)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(MARKUP)
 def test_any_text_is_rendered_in_order_and_inside_its_source(text: str) -> None:
     last = -1
@@ -199,7 +199,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(PIECES | st.just("\n[z]: b\n"), max_size=25).map("".join))
 def test_markup_over_line_ends_is_rendered_in_order_and_inside_its_block(text: str) -> None:
     last = 0
@@ -215,7 +215,7 @@ def test_markup_over_line_ends_is_rendered_in_order_and_inside_its_block(text: s
                 last = source
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(PIECES, max_size=25).map("".join), st.lists(st.integers(1, 9), min_size=1))
 def test_markup_over_line_ends_streams_to_what_it_is_at_once(text: str, steps: list[int]) -> None:
     assert flat(streamed(text, steps)) == flat(render(text, 0, len(text)))

@@ -62,7 +62,7 @@ def test_a_streamed_text_ends_as_one_rendered_at_once(seed: int) -> None:
     assert flat(streamed(SAMPLE, steps)) == flat(render(SAMPLE, 0, len(SAMPLE)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.text(alphabet=st.sampled_from("ab *_`#-1.>|\n\n~"), max_size=100),
     st.lists(st.integers(1, 9), min_size=1, max_size=8),

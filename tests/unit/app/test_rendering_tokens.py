@@ -56,7 +56,7 @@ def test_text_without_tokens_has_no_origin() -> None:
 LENGTHS = st.lists(st.integers(0, 4), max_size=30)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(LENGTHS, st.text(alphabet="ab* `\n#-|👍", max_size=80))
 def test_ranges_are_total_and_agree_with_each_character(lengths: list[int], text: str) -> None:
     tokens = TokenMap()

@@ -94,7 +94,7 @@ def test_ids_beyond_the_tokenizer_add_nothing():
     assert stream(BYTE_LEVEL, [*byte_ids("a"), 100_000, *byte_ids("b")]) == ["a", "", "b", ""]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=80))
 def test_any_text_streams_to_itself(text):
     ids = BYTE_LEVEL.encode(text, add_special_tokens=False)
@@ -103,14 +103,14 @@ def test_any_text_streams_to_itself(text):
     assert texts == one_shot(BYTE_LEVEL, ids).removesuffix("\ufffd")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.integers(0, len(BYTE_LEVEL) - 1), max_size=120))
 def test_any_ids_stream_to_their_one_shot_decoding(ids):
     expected = one_shot(BYTE_LEVEL, ids).removesuffix("\ufffd")
     assert "".join(stream(BYTE_LEVEL, ids)) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(alphabet="the quickfoxa é日😀|<>", max_size=80))
 def test_leading_spaces_and_byte_tokens_stream_as_decoded_at_once(text):
     ids = SENTENCEPIECE.encode(text, add_special_tokens=False)

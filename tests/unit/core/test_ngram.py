@@ -99,7 +99,7 @@ def test_an_empty_range_of_lengths_is_refused(low, high):
 contexts = st.lists(st.integers(0, 3), max_size=40)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     contexts, st.integers(0, 6), st.integers(1, 3), st.integers(0, 4), st.sampled_from([(), (0,)])
 )
@@ -111,7 +111,7 @@ def test_any_context_agrees_with_brute_force(ids, gamma, low, more, boundary):
     assert proposal == (expected if gamma else None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(contexts, st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), max_size=8))
 def test_a_context_that_grows_round_by_round_is_indexed_as_if_new(prompt, rounds):
     drafter = NgramDrafter()
@@ -124,7 +124,7 @@ def test_a_context_that_grows_round_by_round_is_indexed_as_if_new(prompt, rounds
         ids.extend(committed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(contexts, st.integers(0, 40), contexts)
 def test_an_edited_context_is_indexed_afresh(ids, kept, other):
     drafter = NgramDrafter()
@@ -174,11 +174,11 @@ def test_a_round_in_a_context_of_30000_tokens_stays_cheap(kind):
     drafter.propose(context, 8)
     drafter._ids = Read("index", drafter._ids)
     drafter._earlier = Read("chain", drafter._earlier)
-    read.clear()
-    rounds = 50
-    for _ in range(rounds):
+    for _ in range(50):
+        read.clear()
         drafter.propose(context, 8)
+        # What is new, and the tail that tells whether the text goes on.
+        assert read["context"] <= 50
+        assert read["chain"] <= 1100
+        assert read["index"] <= 10_000
         ids.extend((1, 2))
-    assert read["context"] <= 50 * rounds  # what is new and the tail that tells whether it goes on
-    assert read["chain"] <= 1100 * rounds
-    assert read["index"] <= 5000 * rounds

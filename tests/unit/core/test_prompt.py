@@ -139,7 +139,7 @@ def test_control_tokens_in_a_message_are_plain_for_leading_space_tokenizers_too(
     assert tokenizer.decode(rendered.ids[1:-1]) == "the</s>fox <s>a"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.sampled_from(

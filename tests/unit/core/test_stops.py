@@ -110,13 +110,13 @@ tokens = st.lists(st.text(alphabet="ab\n", max_size=4), max_size=14)
 stops = st.lists(st.text(alphabet="ab\n", min_size=1, max_size=5), min_size=1, max_size=3)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(tokens, stops)
 def test_any_text_and_stop_strings_agree_with_a_search_of_the_whole_text(texts, stop):
     assert scan(tuple(stop), texts) == reference(stop, texts)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(tokens, stops)
 def test_what_is_shown_before_the_end_is_never_taken_back(texts, stop):
     scanner = StopScanner(tuple(stop))
