@@ -29,7 +29,7 @@ class Acceptance:
 
 
 Steps = Callable[[Batch], Sequence[torch.Tensor]]
-"""A head's outputs [rows, length, hidden] by step on a batch."""
+"""A head's outputs [rows, n, hidden] by step at the chain places of a batch."""
 
 
 @torch.inference_mode()
@@ -95,10 +95,10 @@ def _hits(
     for step, output in enumerate(outputs, start=1):
         counts = rows.steps[step - 1]
         places, wanted = rows.goals[counts] - step, found[counts]
-        flat = output.flatten(0, 1)
+        flat = output.flatten(0, 1)[rows.chains[step - 1][counts]]
         for first in range(0, len(places), CHUNK_ROWS):
-            part = places[first : first + CHUNK_ROWS]
+            part = slice(first, first + CHUNK_ROWS)
             normalised = head.normalised(flat[part]).to(teacher.unembedding.dtype)
             best = F.linear(normalised, teacher.unembedding).argmax(dim=1)
-            hits[step - 1, part] = best == wanted[first : first + CHUNK_ROWS]
+            hits[step - 1, places[part]] = best == wanted[part]
     return hits.view(len(outputs), *batch.ids.shape)

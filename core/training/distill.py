@@ -128,7 +128,7 @@ class DraftTrainer:
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return everything of the state that is numbers, by name."""
         found = {f"draft.{name}": parameter.detach() for name, parameter in self._named}
-        return {**found, **optimizer_tensors(self._optimizer, self._named)}
+        return {**found, **optimizer_tensors([self._optimizer], self._named)}
 
     def position(self) -> dict[str, Any]:
         """Return the rest of the state as plain values."""
@@ -144,7 +144,7 @@ class DraftTrainer:
         """Go on where :meth:`tensors` and :meth:`position` were taken. Raises KeyError."""
         for name, parameter in self._named:
             parameter.copy_(tensors[f"draft.{name}"])
-        restore_optimizer(self._optimizer, self._named, tensors)
+        restore_optimizer([self._optimizer], self._named, tensors)
         self.step, self.total_steps = position["step"], position["total_steps"]
         self._epoch, self._place = position["epoch"], position["place"]
         self._plan = self._planned(self._epoch)

@@ -37,12 +37,25 @@ class Rows:
     """Where the steps of a batch mean something.
 
     ``goals`` [rows] are flat places p whose state predicts token p + 1 of a reply, ``tokens``
-    [rows] that token; ``steps`` [depth, rows] says whether step j at p - j counts.
+    [rows] that token; ``steps`` [depth, rows] says whether step j at p - j counts, and ``chains``
+    [depth, rows] where its output lies among those at :func:`chain_places`, laid flat.
     """
 
     goals: torch.Tensor
     tokens: torch.Tensor
     steps: torch.Tensor
+    chains: torch.Tensor
+
+
+def chain_places(batch: Batch) -> torch.Tensor:
+    """Return the places [rows, n] at which chains begin: those whose next token is a reply's.
+
+    Shorter replies are filled up with places that mean nothing.
+    """
+    first = batch.starts - 1
+    longest = max(1, int((batch.mask.sum(1) - 2 - first).max()))
+    places = first[:, None] + torch.arange(longest, device=batch.ids.device)
+    return places.clamp_(max=batch.ids.shape[1] - 1)
 
 
 def rows_of(batch: Batch, depth: int) -> Rows:
@@ -58,8 +71,14 @@ def rows_of(batch: Batch, depth: int) -> Rows:
     goals = counts.flatten().nonzero().squeeze(1)
     since = (places - batch.starts[:, None] + 1).flatten()[goals]  # 1 at the first
     following = torch.roll(batch.ids, -1, dims=1).flatten()[goals]
-    steps = torch.stack([since >= step for step in range(1, depth + 1)])
-    return Rows(goals=goals, tokens=following, steps=steps)
+    chains = goals // length * chain_places(batch).shape[1] + since
+    steps = range(1, depth + 1)
+    return Rows(
+        goals=goals,
+        tokens=following,
+        steps=torch.stack([since >= step for step in steps]),
+        chains=torch.stack([chains - step for step in steps]),
+    )
 
 
 def steps_loss(
@@ -67,12 +86,12 @@ def steps_loss(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the weighted loss of a head's steps and, detached, the loss of each [depth].
 
-    ``outputs`` [rows, length, hidden] are those of :meth:`forward_steps` on the batch.
+    ``outputs`` [rows, n, hidden] are those of ``forward_steps`` at the :func:`chain_places`.
     """
     rows = rows_of(batch, len(outputs))
     picked = [
-        head.normalised(output.flatten(0, 1)[rows.goals[counts] - step])
-        for step, (output, counts) in enumerate(zip(outputs, rows.steps, strict=True), start=1)
+        head.normalised(output.flatten(0, 1)[chains[counts]])
+        for output, chains, counts in zip(outputs, rows.chains, rows.steps, strict=True)
     ]
     hidden = picked[0].shape[1]
     states = batch.states[..., -hidden:].flatten(0, 1)[rows.goals]

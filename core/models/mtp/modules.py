@@ -43,6 +43,7 @@ class SequentialHead(nn.Module):
         embeddings: torch.Tensor,
         mask: torch.Tensor | None = None,
         depth: int | None = None,
+        places: torch.Tensor | None = None,
     ) -> list[torch.Tensor]:
         """Return the outputs [batch, length, hidden] of steps 1 to ``depth`` (None: the card's).
 
@@ -51,22 +52,30 @@ class SequentialHead(nn.Module):
         j at position t begins at the states of t, has read x_(t + 1) ... x_(t + j) and stands for
         x_(t + j + 1): it means something where t + j + 1 < length. It sees what drafting sees: the
         first steps of the positions up to t, and its own chain's steps 2 ... j.
+
+        With ``places`` [batch, n] only the chains that begin at these positions are computed, and
+        the outputs are [batch, n, hidden]; the other positions are read all the same.
         """
         length = states.shape[1]
         blocked = _blocked(length, mask, states.device)
         rotations = self._rotations(length + (depth or self.card.depth), states.device)
+        if places is None:
+            places = torch.arange(length, device=states.device).expand(len(states), -1)
+        rows = torch.arange(len(states), device=states.device)[:, None]
+        blocked = blocked.expand(len(states), -1, -1)[rows, places][:, None, None]
         chain: list[tuple[torch.Tensor, torch.Tensor]] = []
         outputs: list[torch.Tensor] = []
-        source = self.fused(states)
+        joined = self.joined(self.fused(states), _shifted(embeddings, 1))
         for step in range(1, (depth or self.card.depth) + 1):
-            # Past the end there is no token; what comes of the zeros means nothing.
-            following = F.pad(embeddings[:, step:], (0, 0, 0, min(step, length)))
-            joined = self.joined(source, following)
-            queries, keys, values = self._project(joined, rotations[step - 1 : step - 1 + length])
+            if step > 1:
+                joined = self.joined(outputs[-1], _shifted(embeddings, step)[rows, places])
+            turns = rotations[:length] if step == 1 else rotations[places + step - 1][:, None]
+            queries, keys, values = self._project(joined, turns)
             chain.append((keys, values))
-            mixed = _attend(queries, chain, blocked)
-            source = self._after_attention(joined, mixed)
-            outputs.append(source)
+            if step == 1:
+                queries = queries.transpose(1, 3)[rows, places].transpose(1, 3)
+                joined = joined[rows, places]
+            outputs.append(self._after_attention(joined, _attend(queries, chain, blocked)))
         return outputs
 
     def fused(self, states: torch.Tensor) -> torch.Tensor:
@@ -138,12 +147,17 @@ class ParallelHead(nn.Module):
         embeddings: torch.Tensor | None = None,
         mask: torch.Tensor | None = None,
         depth: int | None = None,
+        places: torch.Tensor | None = None,
     ) -> list[torch.Tensor]:
         """Return the outputs [..., hidden] for 1 to ``depth`` positions ahead (None: the card's).
 
-        ``states`` [..., hidden]. Output j at position t stands for x_(t + j + 1). The other
-        arguments are there so that both kinds are trained alike. Raises ValueError past the depth.
+        ``states`` [..., hidden]. Output j at position t stands for x_(t + j + 1). With ``places``
+        [batch, n] only these positions of ``states`` [batch, length, hidden] are computed. The
+        other arguments are there so that both kinds are trained alike. Raises ValueError past the
+        depth.
         """
+        if places is not None:
+            states = states[torch.arange(len(states), device=states.device)[:, None], places]
         wanted = self.card.depth if depth is None else depth
         if wanted > self.card.depth:
             raise ValueError(f"the head has {self.card.depth} positions and {wanted} were wanted")
@@ -200,14 +214,22 @@ def _turned(rows: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
     return turned.flatten(-2).to(rows.dtype)
 
 
+def _shifted(embeddings: torch.Tensor, step: int) -> torch.Tensor:
+    """Return for each position the embedding of the token ``step`` later.
+
+    Past the end there is no token; what comes of the zeros means nothing.
+    """
+    return F.pad(embeddings[:, step:], (0, 0, 0, min(step, embeddings.shape[1])))
+
+
 def _blocked(length: int, mask: torch.Tensor | None, device: torch.device) -> torch.Tensor:
-    """Return which first steps a position may not see: [1 or batch, 1, 1, length, length]."""
+    """Return which first steps a position may not see: [1 or batch, length, length]."""
     later = torch.ones(length, length, dtype=torch.bool, device=device).triu(1)[None]
-    if mask is not None:
-        # Every position sees itself, or a row of padding would be all nothing.
-        alone = torch.eye(length, dtype=torch.bool, device=device)
-        later = later | (~mask.bool()[:, None, :] & ~alone)
-    return later[:, None, None]
+    if mask is None:
+        return later
+    # Every position sees itself, or a row of padding would be all nothing.
+    alone = torch.eye(length, dtype=torch.bool, device=device)
+    return later | (~mask.bool()[:, None, :] & ~alone)
 
 
 def _attend(
@@ -217,12 +239,13 @@ def _attend(
 ) -> torch.Tensor:
     """Return the attention's output [batch, length, heads * size] of a chain's newest step.
 
-    ``chain`` holds the keys and values [batch, kv heads, length, size] of its steps: the first is
-    seen across positions, the later ones at the own position alone.
+    ``queries`` [batch, kv heads, group, n, size]. ``chain`` holds the keys and values of its steps:
+    those of the first [batch, kv heads, length, size] are seen across positions, the later ones
+    [batch, kv heads, n, size] at the own position alone.
     """
-    length, size = queries.shape[-2:]
     first_keys, first_values = chain[0]
-    scores = queries @ first_keys[:, :, None].transpose(-1, -2)  # [b, kv, group, length, length]
+    length, size = first_keys.shape[-2:]
+    scores = queries @ first_keys[:, :, None].transpose(-1, -2)  # [batch, kv, group, n, length]
     scores = scores.float().masked_fill(blocked, float("-inf"))
     own = [(queries * keys[:, :, None]).sum(-1, keepdim=True).float() for keys, _ in chain[1:]]
     weights = torch.softmax(torch.cat([scores, *own], dim=-1) * size**-0.5, dim=-1)

@@ -66,6 +66,18 @@ def test_padding_changes_nothing_on_either_side(host):
         assert torch.isfinite(one).all()
 
 
+@pytest.mark.parametrize("kind", list(HeadKind))
+def test_outputs_at_some_places_are_those_of_all_places(host, kind):
+    head = random_head(host, kind=kind)
+    states, embeddings = _inputs(head)
+    places = torch.tensor([[2, 3, 4], [4, 5, 6]])
+    whole = head.forward_steps(states, embeddings)
+    some = head.forward_steps(states, embeddings, places=places)
+    for every, chosen in zip(whole, some, strict=True):
+        wanted = torch.stack([every[0, places[0]], every[1, places[1]]])
+        torch.testing.assert_close(chosen, wanted)
+
+
 def test_more_steps_than_tokens_give_outputs_all_the_same(host):
     head = random_head(host)
     states, embeddings = _inputs(head)

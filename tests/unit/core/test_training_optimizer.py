@@ -12,50 +12,52 @@ def _weights(device="cpu"):
     return list(weights.items())
 
 
-def _optimizer(named):
-    return torch.optim.AdamW([parameter for _, parameter in named], lr=0.1)
+def _optimizers(named):
+    matrix, vector = (parameter for _, parameter in named)
+    return [torch.optim.Muon([matrix], lr=0.1), torch.optim.AdamW([vector], lr=0.1)]
 
 
 def _trained(steps=3):
     named = _weights()
-    optimizer = _optimizer(named)
+    optimizers = _optimizers(named)
     for _ in range(steps):
         for _, parameter in named:
             parameter.grad = torch.full_like(parameter, 0.5)
-        optimizer.step()
-    return optimizer, named
+        for optimizer in optimizers:
+            optimizer.step()
+    return optimizers, named
 
 
 def test_before_the_first_step_there_is_nothing_to_keep():
     named = _weights()
-    assert optimizer_tensors(_optimizer(named), named) == {}
+    assert optimizer_tensors(_optimizers(named), named) == {}
 
 
 def test_what_is_put_back_equals_what_was_kept_and_shares_nothing_with_it():
-    optimizer, named = _trained()
-    kept = optimizer_tensors(optimizer, named)
+    optimizers, named = _trained()
+    kept = optimizer_tensors(optimizers, named)
     wanted = {name: value.clone() for name, value in kept.items()}
     others = _weights()
-    other = _optimizer(others)
-    restore_optimizer(other, others, kept)
-    found = optimizer_tensors(other, others)
+    fresh = _optimizers(others)
+    restore_optimizer(fresh, others, kept)
+    found = optimizer_tensors(fresh, others)
     assert found.keys() == wanted.keys()
     assert all(torch.equal(found[name], value) for name, value in wanted.items())
     for _, parameter in others:
         parameter.grad = torch.full_like(parameter, 0.5)
-    other.step()
+    for optimizer in fresh:
+        optimizer.step()
     assert all(torch.equal(kept[name], value) for name, value in wanted.items())
 
 
 def test_moments_go_where_their_weights_are_and_the_count_of_steps_stays():
     """Read from a file they are on the CPU; the meta device stands for a GPU."""
-    optimizer, named = _trained()
+    optimizers, named = _trained()
     elsewhere = _weights("meta")
-    other = _optimizer(elsewhere)
-    restore_optimizer(other, elsewhere, optimizer_tensors(optimizer, named))
-    states = list(other.state.values())
-    assert len(states) == len(SIZES)
-    for state in states:
-        assert {state[key].device.type for key in ("exp_avg", "exp_avg_sq")} == {"meta"}
-        assert state["step"].device.type == "cpu"
-        assert float(state["step"]) == 3.0
+    fresh = _optimizers(elsewhere)
+    restore_optimizer(fresh, elsewhere, optimizer_tensors(optimizers, named))
+    muon, adamw = ([*optimizer.state.values()] for optimizer in fresh)
+    assert muon[0]["momentum_buffer"].device.type == "meta"
+    assert {adamw[0][key].device.type for key in ("exp_avg", "exp_avg_sq")} == {"meta"}
+    assert adamw[0]["step"].device.type == "cpu"
+    assert float(adamw[0]["step"]) == 3.0
