@@ -162,15 +162,22 @@ def test_shallow_passes_leave_no_trace(pairs):
     assert torch.equal(runner.forward(TEXT[50:60], 10), fresh.forward(TEXT[50:60], 10))
 
 
+@pytest.fixture(scope="module")
+def greedy(pairs):
+    """A prompt, and the 80 tokens that follow it without speculation."""
+    prompt = tuple(TEXT[:90])
+    plain = Engine.from_parts(target=pairs["llama"][1], tokenizer=byte_tokenizer())
+    return prompt, ids(run(plain, request(prompt, drafter="off", max_new_tokens=80)))
+
+
 @pytest.mark.parametrize("gamma", range(9))
-def test_greedy_speculative_text_is_plain_text_on_this_runner(pairs, gamma):
+def test_greedy_speculative_text_is_plain_text_on_this_runner(pairs, greedy, gamma):
     _, lean = pairs["llama"]
-    prompt = tuple(TEXT[:20])
-    plain = Engine.from_parts(target=lean, tokenizer=byte_tokenizer())
-    expected = ids(run(plain, request(prompt, drafter="off", max_new_tokens=150)))
+    prompt, expected = greedy
+    assert len(expected) == 80
     for draft in (lean, pairs["qwen2"][1], pairs["llama-tied"][0]):
         engine = Engine.from_parts(target=lean, tokenizer=byte_tokenizer(), draft=draft)
-        events = run(engine, request(prompt, drafter="hybrid", gamma=gamma, max_new_tokens=150))
+        events = run(engine, request(prompt, drafter="hybrid", gamma=gamma, max_new_tokens=80))
         assert ids(events) == expected
 
 
