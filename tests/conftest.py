@@ -7,13 +7,17 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
 from core.errors import UserError
 from core.hub.library import Library, data_root
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+    from core.models.loader import LoadedPair
 
 GUI_TESTS = Path(__file__).parent / "gui"
 THREAD_GRACE_S = 2.0
@@ -175,3 +179,35 @@ def _ready_model(model_id: str) -> Path:
 def prepared_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for prepared copies, shared by the tests of one run that load a real model."""
     return tmp_path_factory.mktemp("prepared")
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_path: Path, prepared_dir: Path) -> "LoadedPair":
+    """The default model in int8, loaded once for all tests that only read it."""
+    from tests.helpers.loading import load_models
+
+    return load_models(smollm2_path, None, prepared_dir, precision="int8")
+
+
+@pytest.fixture(scope="session")
+def qwen(qwen_pair_paths: tuple[Path, Path], prepared_dir: Path) -> "tuple[Engine, LoadedPair]":
+    """An engine with the Qwen pair in int8, and the pair it loaded, once for all tests on it."""
+    from core.cancel import CancelToken
+    from core.engine import Engine
+    from core.models import loader
+    from core.requests import LoadRequest
+
+    loaded: list[LoadedPair] = []
+    load_pair = loader.load_pair
+
+    def recording(*arguments: Any, **options: Any) -> "LoadedPair":
+        loaded.append(load_pair(*arguments, **options))
+        return loaded[-1]
+
+    target, draft = map(str, qwen_pair_paths)
+    engine = Engine(prepared_dir=prepared_dir)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "load_pair", recording)
+        request = LoadRequest(target=target, draft=draft, device="cpu", precision="int8")
+        engine.load(request, lambda progress: None, CancelToken())
+    return engine, loaded[0]

@@ -2,9 +2,7 @@
 
 import pytest
 
-from core.cancel import CancelToken
-from core.engine import Engine
-from core.requests import GenerateRequest, LoadRequest, SpeculationParams
+from core.requests import GenerateRequest, SpeculationParams
 from tests.helpers.tiny import finished, ids, run
 
 PROMPT = (
@@ -15,14 +13,9 @@ PROMPT = (
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def engine(qwen_pair_paths, prepared_dir):
-    target, draft = qwen_pair_paths
-    engine = Engine(prepared_dir=prepared_dir)
-    request = LoadRequest(target=str(target), draft=str(draft))
-    engine.load(request, lambda progress: None, CancelToken())
-    yield engine
-    engine.unload()
+@pytest.fixture
+def engine(qwen):
+    return qwen[0]
 
 
 def ask(drafter, gamma, rule="exact"):

@@ -26,13 +26,6 @@ def engine(request, smollm2_path, prepared_dir):
 
 
 @pytest.fixture(scope="module")
-def smollm2_tokenizer(smollm2_path):
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(smollm2_path.parent, gguf_file=smollm2_path.name)
-
-
-@pytest.fixture(scope="module")
 def length(engine):
     """On the int8 runner identity holds bit for bit, so there a longer reply proves more."""
     return 200 if engine.loaded.precision == "int8" else 64
@@ -55,10 +48,10 @@ def test_prompt_lookup_on_the_default_model_equals_plain_decoding(engine, prompt
         assert finished(drafted).text == finished(plain).text
 
 
-def test_text_that_repeats_itself_is_accepted_in_long_runs(engine, smollm2_tokenizer):
+def test_text_that_repeats_itself_is_accepted_in_long_runs(engine, smollm2):
     line = "The quick brown fox jumps over the lazy dog.\n"
     request = GenerateRequest(
-        prompt_ids=tuple(smollm2_tokenizer.encode(6 * line)),
+        prompt_ids=tuple(smollm2.target.tokenizer.encode(6 * line)),
         speculation=SpeculationParams(drafter="ngram", gamma=8),
         max_new_tokens=64,
     )

@@ -144,12 +144,8 @@ def test_the_cost_of_a_token_does_not_grow_with_the_reply(tokenizer, ids):
 
 
 @pytest.mark.real_model
-def test_the_default_models_tokenizer_streams_case_19(smollm2_path):
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(
-        smollm2_path.parent, gguf_file=smollm2_path.name, local_files_only=True
-    )
+def test_the_default_models_tokenizer_streams_case_19(smollm2):
+    tokenizer = smollm2.target.tokenizer
     ids = tokenizer.encode(
         f"{CASE_19}\n```python\n\tprint('naïve  €')\n```", add_special_tokens=False
     )

@@ -5,30 +5,21 @@ from typing import Any
 
 import pytest
 
-from core.cancel import CancelToken
+from core.engine import Engine
 from core.models import loader
-from core.models.loader import LoadedPair, load_pair
+from core.models.loader import LoadedPair
 from core.models.pairing import check_pair
+from core.models.prepared import PreparedCopy
 from core.models.runners import make_runner
-from core.requests import LoadRequest
-
-
-def load(target: Path, draft: Path | None, prepared_dir: Path) -> LoadedPair:
-    request = LoadRequest(
-        target=str(target), draft=None if draft is None else str(draft), device="cpu"
-    )
-    return load_pair(
-        request, prepared_dir=prepared_dir, on_progress=lambda _: None, cancel=CancelToken()
-    )
+from core.models.source import open_source
+from core.requests import Precision
+from tests.helpers.loading import load_models
 
 
 @pytest.mark.real_model
-def test_the_default_model_loads_whole_and_knows_every_end_of_text(
-    smollm2_path: Path, prepared_dir: Path
-):
-    pair = load(smollm2_path, None, prepared_dir)
-    target = pair.target
-    assert pair.notices == ()
+def test_the_default_model_loads_whole_and_knows_every_end_of_text(smollm2: LoadedPair):
+    target = smollm2.target
+    assert smollm2.notices == ()
     assert (target.context_limit, target.vocab_size) == (8192, 49152)
     ends = [target.tokenizer.convert_ids_to_tokens(i) for i in (0, 2)]
     assert ends == ["<|endoftext|>", "<|im_end|>"]
@@ -42,21 +33,23 @@ def test_the_default_model_loads_whole_and_knows_every_end_of_text(
 
 @pytest.mark.real_model
 def test_the_second_load_of_the_default_model_maps_the_prepared_copy(
-    smollm2_path: Path, prepared_dir: Path, monkeypatch: pytest.MonkeyPatch
+    smollm2: LoadedPair,
+    smollm2_path: Path,
+    prepared_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    load(smollm2_path, None, prepared_dir)
     unpacked = record_unpacking(monkeypatch)
     before = stamps(prepared_dir)
-    load(smollm2_path, None, prepared_dir)
+    assert load_models(smollm2_path, None, prepared_dir, precision="int8").notices == ()
     assert before
     assert (unpacked, stamps(prepared_dir)) == ([], before)
 
 
 @pytest.mark.slow
-def test_the_qwen_pair_shares_its_vocabulary_and_is_unpacked_only_once(
-    qwen_pair_paths: tuple[Path, Path], prepared_dir: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_qwen_pair_shares_its_vocabulary_and_is_kept_for_the_next_load(
+    qwen: tuple[Engine, LoadedPair], qwen_pair_paths: tuple[Path, Path], prepared_dir: Path
 ):
-    pair = load(*qwen_pair_paths, prepared_dir)
+    _, pair = qwen
     assert pair.draft is not None
     verdict = check_pair(
         pair.target.tokenizer,
@@ -66,12 +59,10 @@ def test_the_qwen_pair_shares_its_vocabulary_and_is_unpacked_only_once(
     )
     assert verdict.compatible
     assert verdict.shared_vocab == 151_665
-    del pair
-    unpacked = record_unpacking(monkeypatch)
-    before = stamps(prepared_dir)
-    assert load(*qwen_pair_paths, prepared_dir).draft is not None
-    assert before
-    assert (unpacked, stamps(prepared_dir)) == ([], before)
+    # What the next load looks at before it unpacks a model again.
+    for path in qwen_pair_paths:
+        copy = PreparedCopy(prepared_dir, open_source(str(path)), Precision.INT8)
+        assert copy.is_whole
 
 
 def record_unpacking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
