@@ -99,11 +99,11 @@ class FixedGamma:
 class AutoGamma:
     """The length that makes the most tokens per second, 0 included; lives as long as the pair.
 
-    Times and acceptance carry over from reply to reply, as the pair does not change; the speed that
-    a draft must beat is that of the reply, and begins as plain decoding's. A source that
-    knows how sure it is of each token (a draft model) goes on while that pays; of others (n-gram
-    matches) it asks for the length of most value. One that is off is tried again for three rounds
-    after 16, then 32, 64 and 128.
+    Times carry over from reply to reply, as the pair does not change, and a part of what was
+    accepted, as the text does; the speed that a draft must beat is that of the reply, and begins as
+    plain decoding's. A source that knows how sure it is of each token (a draft model) goes on while
+    that pays; of others (n-gram matches) it asks for the length of most value. One that is off is
+    tried again for three rounds after 16, then 32, 64 and 128.
     """
 
     is_automatic = True
@@ -126,7 +126,7 @@ class AutoGamma:
             self._source(name).seed(time_ms)
 
     def begin(self) -> None:
-        """Begin a reply: forget its forerunner's speed, and half of what was made of drafting."""
+        """Begin a reply: forget its forerunner's speed, and doubt what was made of drafting."""
         self._tokens = self._time_ms = 0.0
         for source in self._sources.values():
             source.begin()
@@ -134,9 +134,12 @@ class AutoGamma:
     def next(self) -> int:
         """Begin a round: every source is asked for its own limit.
 
+        The pair's first round is a plain one, as its time is what all others are compared with.
         Proposals that name no source come from a drafter that does not ask, so theirs holds here.
         """
         self._rounds += 1
+        if not self._verify.is_known(1):
+            return 0
         return self.limit(_NAMELESS) if _NAMELESS in self._sources else MAX_GAMMA
 
     def limit(self, source: str) -> int:

@@ -1,23 +1,29 @@
 """What the automatic draft length goes by: times of verifications, and what became of drafts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from core.drafting.base import Draft
 from core.requests import MAX_GAMMA
 
-_HALF_LIFE_ROUNDS = 64
+_HALF_LIFE_ROUNDS = 32
 _DECAY = 0.5 ** (1 / _HALF_LIFE_ROUNDS)
+"""A verdict on a few rounds would be a verdict on their luck."""
 _TIME_WEIGHT = 0.1
 """How much one measured time counts against the running one."""
 _ROW_SLOPE = 0.04
 """What an unmeasured row of a verification is thought to add to a single one."""
+_SHAPE_WEIGHT = 0.05
+"""How much one time of well-known rows changes what they are thought to cost beside others."""
+_MAX_SURPRISE = 1.5
+_SEEDED_COUNT = 8
+"""As many rounds as a time measured at the load is worth."""
 _PRIOR_ACCEPTANCE = 0.7
 _PRIOR_WEIGHT = 2.0
 _PRIOR_GAIN = 0.5
 """An unknown draft model is tried for a few rounds before it can be found too slow."""
-_GAIN_DECAY = 0.5 ** (1 / 32)
-"""A verdict on a few rounds would be a verdict on their luck."""
 _GAIN_KEPT = 0.5
+_COUNTS_KEPT = 0.25
+"""How much of its counts a new reply begins with: its text may be copied where none was before."""
 _CONFIDENCE_WEIGHT = 4.0
 _BUCKETS = 8
 _TRIAL_ROUNDS = 3
@@ -26,28 +32,57 @@ _MAX_TRIAL_WAIT_ROUNDS = 128
 
 
 class VerifyTimes:
-    """V(rows): running means where measured, straight lines between and after them."""
+    """V(rows) as a level times a shape: the time of a single row, and what more rows cost of it.
+
+    A machine that is slow for a while is so for every number of rows, so times of rows that are
+    well known move the level, and times that were measured at different moments still compare.
+    Times of others move the shape there and after, and before in proportion to the rows: one slow
+    round at six rows would otherwise pass for their cost, and as nothing drafts five tokens then,
+    nothing would correct it.
+    """
 
     def __init__(self) -> None:
-        self._measured: dict[int, float] = {}
-        self._times = [0.0] * (MAX_GAMMA + 3)
+        self._level_ms = 0.0
+        self._shape = [1.0 + _ROW_SLOPE * (rows - 1) for rows in range(MAX_GAMMA + 3)]
+        self._count = [0] * len(self._shape)
+        self._times = [0.0] * len(self._shape)
 
     def seed(self, times_ms: Mapping[int, float]) -> None:
-        self._measured.update(times_ms)
-        if self._measured:
-            self._times = self._line()
-            # What lies between counts as measured, too: the first pass of a size that was not is
-            # a slow one (on a GPU it is set up in it), and must not pass for what that size costs.
-            self._measured = {rows: self._times[rows] for rows in range(1, MAX_GAMMA + 2)}
+        """Begin with measured times; straight lines lie between and after them."""
+        if not times_ms:
+            return
+        # What lies between counts as measured, too: the first pass of a size that was not is
+        # a slow one (on a GPU it is set up in it), and must not pass for what that size costs.
+        line = _line(sorted(times_ms.items()), len(self._shape))
+        self._level_ms = line[1]
+        self._shape = [time_ms / self._level_ms for time_ms in line]
+        self._count = [_SEEDED_COUNT] * len(self._shape)
+        self._update()
 
     def observe(self, rows: int, time_ms: float) -> None:
-        old = self._measured.get(rows)
-        # One slow round (a page fault, another program) must not pass for the cost of its rows.
-        time_ms = time_ms if old is None else min(time_ms, 3.0 * old)
-        self._measured[rows] = time_ms if old is None else old + _TIME_WEIGHT * (time_ms - old)
-        self._times = self._line()
+        """Learn the time of a round."""
+        if self._level_ms == 0.0:
+            self._level_ms = time_ms / self._shape[rows]
+        count = self._count[rows]
+        self._count[rows] += 1
+        expected_ms = self._level_ms * self._shape[rows]
+        # A slow round (a page fault, another program) tells no more than a slightly slow one.
+        surprise = min(time_ms / expected_ms, _MAX_SURPRISE) - 1.0
+        if rows == 1:
+            self._level_ms *= 1.0 + max(1.0 / (count + 1), _TIME_WEIGHT) * surprise
+        else:
+            self._level_ms *= 1.0 + _TIME_WEIGHT * count / (count + 2) * surprise
+            weight = max(1.0 / (count + 2), _SHAPE_WEIGHT) * surprise
+            for other in range(2, len(self._shape)):
+                self._shape[other] *= 1.0 + weight * min((other - 1) / (rows - 1), 1.0)
+        self._update()
+
+    def is_known(self, rows: int) -> bool:
+        """Return whether so many rows were ever measured."""
+        return self._count[rows] > 0
 
     def at(self, rows: int) -> float:
+        """Return the time in ms of a verification of so many rows, 1 or more; 0 when unknown."""
         return self._times[rows]
 
     def added_ms(self, drafted: int) -> float:
@@ -57,26 +92,33 @@ class VerifyTimes:
         """
         return (self._times[drafted + 2] - self._times[drafted]) / 2
 
-    def _line(self) -> list[float]:
-        """Return the times by rows, never falling; index 0 is not used."""
-        known = sorted(self._measured.items())
-        first_rows, first_ms = known[0]
-        last_rows, last_ms = known[-1]
-        slope = (last_ms - first_ms) / (last_rows - first_rows) if len(known) > 1 else 0.0
-        if slope <= 0.0:
-            slope = _ROW_SLOPE * first_ms
-        times: list[float] = [0.0]
+    def _update(self) -> None:
+        """Make the times, which never fall with more rows; index 0 is not used."""
+        highest = 0.0
         for rows in range(1, len(self._times)):
-            if rows <= first_rows:
-                time_ms = max(first_ms - slope * (first_rows - rows), 0.5 * first_ms)
-            elif rows >= last_rows:
-                time_ms = last_ms + slope * (rows - last_rows)
-            else:
-                above = next(i for i, (r, _) in enumerate(known) if r >= rows)
-                (low, low_ms), (high, high_ms) = known[above - 1], known[above]
-                time_ms = low_ms + (high_ms - low_ms) * (rows - low) / (high - low)
-            times.append(max(time_ms, times[-1]))
-        return times
+            highest = max(highest, self._level_ms * self._shape[rows])
+            self._times[rows] = highest
+
+
+def _line(known: Sequence[tuple[int, float]], count: int) -> list[float]:
+    """Return ``count`` times by rows through the known ones, never falling; index 0 is not used."""
+    first_rows, first_ms = known[0]
+    last_rows, last_ms = known[-1]
+    slope = (last_ms - first_ms) / (last_rows - first_rows) if len(known) > 1 else 0.0
+    if slope <= 0.0:
+        slope = _ROW_SLOPE * first_ms
+    times: list[float] = [0.0]
+    for rows in range(1, count):
+        if rows <= first_rows:
+            time_ms = max(first_ms - slope * (first_rows - rows), 0.5 * first_ms)
+        elif rows >= last_rows:
+            time_ms = last_ms + slope * (rows - last_rows)
+        else:
+            above = next(i for i, (r, _) in enumerate(known) if r >= rows)
+            (low, low_ms), (high, high_ms) = known[above - 1], known[above]
+            time_ms = low_ms + (high_ms - low_ms) * (rows - low) / (high - low)
+        times.append(max(time_ms, times[-1]))
+    return times
 
 
 class Source:
@@ -87,6 +129,7 @@ class Source:
         self._kin = kin
         self.step_ms = 0.0
         self._fixed_ms = 0.0
+        self._timed = 0
         self.is_confident = False
         self.is_measured: bool = kin is not None and kin.is_measured
         self._last_round = now
@@ -100,12 +143,15 @@ class Source:
         self._gain_weight = _PRIOR_WEIGHT
 
     def begin(self) -> None:
-        """Doubt what was made in the last reply, whose text was another."""
+        """Doubt what was learnt of the last reply, whose text was another; times stay."""
+        for counts in (self._judged, self._stood):
+            counts[:] = [_COUNTS_KEPT * count for count in counts]
         self._gain = _GAIN_KEPT * self._gain + (1 - _GAIN_KEPT) * _PRIOR_GAIN * _PRIOR_WEIGHT
         self._gain_weight = _GAIN_KEPT * self._gain_weight + (1 - _GAIN_KEPT) * _PRIOR_WEIGHT
 
     def seed(self, step_ms: float) -> None:
         self.step_ms = step_ms
+        self._timed = _SEEDED_COUNT
         self.is_measured = True
 
     def trial(self, now: int) -> bool:
@@ -125,7 +171,9 @@ class Source:
         if self.is_measured and now - self._last_round > 1:
             draft_ms = min(draft_ms, self._fixed_ms + steps * self.step_ms)
         else:
-            weight = _TIME_WEIGHT if self.is_measured else 1.0
+            # The first draft of all may be a slow one, so the next ones count for much, too.
+            weight = max(1.0 / (self._timed + 1), _TIME_WEIGHT)
+            self._timed += 1
             self._fixed_ms += weight * (draft.fixed_ms - self._fixed_ms)
             if steps:
                 own_ms = max(draft_ms - draft.fixed_ms, 0.0) / steps
@@ -149,8 +197,8 @@ class Source:
 
     def observe_gain(self, gain: float) -> None:
         """Learn what a round made beyond what its time is worth; one bad round is not a verdict."""
-        self._gain = _GAIN_DECAY * self._gain + max(gain, -1.0)
-        self._gain_weight = _GAIN_DECAY * self._gain_weight + 1.0
+        self._gain = _DECAY * self._gain + max(gain, -1.0)
+        self._gain_weight = _DECAY * self._gain_weight + 1.0
         if self.gain() > 0:
             self._trial_wait = _TRIAL_WAIT_ROUNDS
 
