@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 from core.errors import UserError
 from core.hub.files import check_disk, explain_write_error
 from core.models.mtp.card import HeadHost
+from core.models.mtp.files import length_at
 from core.training.events import DiskUse
 from core.training.jobs import GenerationSettings
 from core.training.prompts import Prompt
@@ -82,6 +83,15 @@ def disk_use(
     purpose = "train this head" if model_bytes is None else "distil this draft"
     check_disk(places.base, needed, purpose)
     return DiskUse(folder=str(places.base), needed_bytes=needed, free_bytes=free)
+
+
+def place_for_head(folder: Path, length: float) -> Path:
+    """Return where a head of that acceptance length is saved: there, or beside a better one."""
+    number, place = 1, folder
+    while length_at(place) > length:
+        number += 1
+        place = folder.with_name(f"{folder.name}-{number}")
+    return place
 
 
 @contextmanager

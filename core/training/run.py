@@ -23,7 +23,7 @@ from core.training.loading import load_alone
 from core.training.loop import Loop
 from core.training.mtp import Trainer
 from core.training.outcome import outcome_of
-from core.training.places import Places, disk_use, find_places, held
+from core.training.places import Places, disk_use, find_places, held, place_for_head
 from core.training.prompts import Prompt
 from core.training.report import Emit, Report
 from core.training.request import TrainRequest, read_both, short_hash
@@ -131,7 +131,9 @@ def _train(
     loss = loop.train(resume=request.resume, minutes=request.minutes)
     report.begin(Stage.EVALUATE, "held-out prompts")
     found = loop.evaluate(loss)
-    report.begin(Stage.SAVE, str(places.head))
+    # Where a place was named, that is where it goes.
+    folder = places.head if request.out else place_for_head(places.head, found.length)
+    report.begin(Stage.SAVE, str(folder))
     weights = "/".join(f"{weight:g}" for weight in trainer.settings.weights)
     card = replace(
         card,
@@ -140,16 +142,16 @@ def _train(
         losses=f"{request.loss}, steps weighted {weights}: {loss:.3f} after {trainer.step} steps",
     )
     with trainer.averaged():
-        save_head(trainer.head, places.head, card=card)
+        save_head(trainer.head, folder, card=card)
     report.emit(
         Finished(
-            path=str(places.head),
+            path=str(folder),
             acceptance=found.by_step,
             length=found.length,
             seconds=report.seconds,
         )
     )
-    return places.head
+    return folder
 
 
 def _layers(request: TrainRequest, runner: Runner) -> tuple[int, ...]:

@@ -105,6 +105,12 @@ def fingerprint_at(folder: Path) -> str | None:
     return fingerprint if isinstance(fingerprint, str) else None
 
 
+def length_at(folder: Path) -> float:
+    """Return the acceptance length that was measured of the head in a folder; 0 without one."""
+    length = (read_json(folder / CARD_NAME) or {}).get("acceptance_length")
+    return float(length) if isinstance(length, int | float) else 0.0
+
+
 def check_host(values: dict[str, Any], host: HeadHost, name: str) -> None:
     """Raise UserError where a card's values name another host than ``host``."""
     own = values.get("host")

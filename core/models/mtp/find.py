@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import UserError, clause
 from core.models.mtp.card import HeadHost
-from core.models.mtp.files import fingerprint_at, load_head
+from core.models.mtp.files import fingerprint_at, length_at, load_head
 from core.models.mtp.modules import Head
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,8 @@ class FoundHead:
 class HeadSearch:
     """Where to look: at ``path`` alone where it is given, else in the folders, one head a folder.
 
-    The person's own heads come before the shipped ones when their folder does.
+    Of several heads for one host the one with the longest measured acceptance is taken. Where that
+    is equal the folders decide: the person's own heads come first when their folder does.
     """
 
     path: Path | None = None
@@ -71,4 +72,4 @@ class HeadSearch:
                 places += sorted(path for path in folder.iterdir() if path.is_dir())
             except OSError:
                 continue  # there need not be any, and a folder in the way is not worth a refusal
-        return places
+        return sorted(places, key=length_at, reverse=True)

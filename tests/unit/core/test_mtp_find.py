@@ -1,5 +1,6 @@
 """Which head a pair gets, and what is said where it gets none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,18 @@ def test_the_first_host_and_the_first_folder_come_first(tmp_path):
     assert search.find(hosts)[0].host == 0
     _break(own / "mine")
     assert search.find(hosts)[0].name == "of-the-target"
+
+
+def test_of_several_heads_the_longest_measured_acceptance_counts(tmp_path):
+    own, shipped = tmp_path / "own", tmp_path / "shipped"
+    search = HeadSearch(folders=(own, shipped))
+    hosts = [describe_host(_host())]
+    head = random_head(_host())
+    for folder, length in ((own / "a", 1.4), (own / "b", None), (shipped / "c", 1.9)):
+        save_head(head, folder, card=replace(head.card, acceptance_length=length))
+    assert search.find(hosts)[0].name == "c"
+    save_head(head, own / "a", card=replace(head.card, acceptance_length=1.9))
+    assert search.find(hosts)[0].name == "a"
 
 
 def test_a_damaged_head_is_the_reason_where_there_is_no_other(tmp_path):

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 
 from core.models.mtp.card import HeadHost
+from core.models.mtp.files import save_head
+from core.models.runner import EagerRunner
 from core.requests import LoadRequest
 from core.training.jobs import GenerationSettings
-from core.training.places import disk_use, find_places
+from core.training.places import disk_use, find_places, place_for_head
 from core.training.request import TrainRequest
+from tests.helpers.heads import random_head
+from tests.helpers.tiny import tiny_llama
 
 HOST = HeadHost(name="model", hidden=32, layers=2, vocab=256, fingerprint="0123456789abcdef")
 SETTINGS = GenerationSettings(layers=(1, 2))
@@ -31,6 +35,17 @@ def test_heads_of_two_models_with_one_name_lie_in_two_folders(request_with, tmp_
     assert head(other) == tmp_path / "heads" / "model-sequential-fedcba98"
     assert head(HOST, kind="parallel") != head(HOST)
     assert head(HOST, out=tmp_path / "mine") == tmp_path / "mine"
+
+
+def test_a_head_is_saved_beside_a_better_one_and_in_place_of_others(tmp_path):
+    folder, head = tmp_path / "head", random_head(EagerRunner(tiny_llama()))
+    assert place_for_head(folder, 1.2) == folder
+    save_head(head, folder, card=replace(head.card, acceptance_length=1.5))
+    assert place_for_head(folder, 1.5) == folder
+    assert place_for_head(folder, 1.2) == tmp_path / "head-2"
+    save_head(head, tmp_path / "head-2", card=replace(head.card, acceptance_length=1.3))
+    assert place_for_head(folder, 1.2) == tmp_path / "head-3"
+    assert place_for_head(folder, 1.4) == tmp_path / "head-2"
 
 
 def test_minutes_take_no_more_of_the_disk_than_all_replies_would(request_with):
