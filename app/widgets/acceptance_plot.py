@@ -30,13 +30,15 @@ class AcceptancePlot(PlotCard):
             widest="88.8 of 88.8",
             parent=parent,
         )
-        self._limit = self.add_curve()
-        self._each = self.add_curve()
-        self._smooth = self.add_curve()
+        self._limit = self.add_line()
+        self._each = self.add_line()
+        self._smooth = self.add_line()
         self.set_value(UNKNOWN)
 
-    def show_series(self, series: Series, mean_length: float | None) -> None:
-        """Draw ``series`` and the mean acceptance length of the whole reply."""
+    def show_series(
+        self, series: Series, mean_length: float | None, *, growing: bool = False
+    ) -> None:
+        """Draw ``series`` and the mean length of the whole reply; ``growing`` while rounds come."""
         if len(series) == 0 or mean_length is None:
             self.set_value(UNKNOWN)
         else:
@@ -45,19 +47,18 @@ class AcceptancePlot(PlotCard):
             self.set_value(f"{mean_length:.1f} of {possible:.{digits}f}")
         limit = series.gamma + 1.0
         index, steps = thinned(series.index, limit, POINT_LIMIT)
-        self._limit.setData(*_around(index, steps), stepMode="center" if len(index) else None)
-        self._each.setData(*thinned(series.index, series.length, POINT_LIMIT))
-        self._smooth.setData(*averaged(series.index, series.length_smooth, SMOOTH_LIMIT))
+        self._limit.set_steps(*_around(index, steps))
+        self._each.set_points(*thinned(series.index, series.length, POINT_LIMIT))
+        self._smooth.set_points(*averaged(series.index, series.length_smooth, SMOOTH_LIMIT))
         if len(series):
-            self.show_rounds(series, max(2.0, float(limit.max())) + 0.5)
+            self.show_rounds(series, max(2.0, float(limit.max())) + 0.5, growing=growing)
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of ``theme``."""
         super().set_theme(theme)
-        self._limit.setPen(pg.mkPen(QColor(theme.plot_limit), width=1))
-        self._each.setPen(pg.mkPen(QColor(theme.plot_line), width=1))
-        self._smooth.setPen(pg.mkPen(QColor(theme.plot_smooth), width=2))
-        self._smooth.opts["antialias"] = True
+        self._limit.set_pen(pg.mkPen(QColor(theme.plot_limit), width=1))
+        self._each.set_pen(pg.mkPen(QColor(theme.plot_line), width=1))
+        self._smooth.set_pen(pg.mkPen(QColor(theme.plot_smooth), width=2), smooth=True)
         self.legend.set_entries(
             (
                 LegendEntry(Mark.FAINT, theme.plot_line, "round"),

@@ -61,7 +61,8 @@ class BeliefView(QWidget):
 
     def show_belief(self, belief: GammaBelief) -> None:
         """Show ``belief``."""
-        self.reason.setText(belief.reason)
+        if belief.reason != self.reason.text():  # else everything around it is laid out anew
+            self.reason.setText(belief.reason)
         self.grid.set_text("source", _source_words(belief.source))
         self.grid.set_text("draft", formats.step_time(belief.draft_ms))
         self.acceptance.set_bars(

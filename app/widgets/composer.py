@@ -25,6 +25,7 @@ from app.widgets.fonts import derived
 from app.widgets.icons import icon
 from app.widgets.margins import MARGIN, side_margin
 from app.widgets.message_edit import MessageEdit
+from app.widgets.steady_label import SteadyLabel
 
 _NEARLY = 0.85
 _TOO_LONG = "Longer than the model can read. Enter shows what can be done."
@@ -56,7 +57,7 @@ class Composer(QWidget):
         self._hint = QLabel(self)
         self._hint.setTextFormat(Qt.TextFormat.PlainText)
         self._hint.setWordWrap(True)
-        self._count = QLabel(self)
+        self._count = SteadyLabel(parent=self)
         inside = QHBoxLayout(self._box)
         inside.setContentsMargins(12, 8, 8, 8)
         inside.setSpacing(8)

@@ -16,8 +16,10 @@ class ElidedLabel(QLabel):
 
     def setText(self, text: str) -> None:
         """Set the text; line breaks become spaces."""
-        super().setText(" ".join(text.split()))
-        self._update_tooltip()
+        line = " ".join(text.split())
+        if line != self.text():
+            super().setText(line)
+            self._update_tooltip()
 
     def minimumSizeHint(self) -> QSize:
         """Shrinks to a few characters."""
@@ -46,4 +48,6 @@ class ElidedLabel(QLabel):
 
     def _update_tooltip(self) -> None:
         cut = self.fontMetrics().horizontalAdvance(self.text()) > self.contentsRect().width()
-        self.setToolTip(self.text() if cut else "")
+        words = self.text() if cut else ""
+        if words != self.toolTip():
+            self.setToolTip(words)

@@ -52,6 +52,8 @@ class MainWindow(QMainWindow):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Paceline")
+        # Nothing docks here, and an animation would be started at every change of the layout.
+        self.setAnimated(False)
         self.setMinimumSize(MINIMUM)
         self.resize(DEFAULT)
         self.commands = WindowActions(self)

@@ -132,7 +132,8 @@ class MetricsPanel(QScrollArea):
 
     def set_note(self, text: str) -> None:
         """Say calmly what the reply shown should be known for, "" where there is nothing."""
-        self._note.setText(text)
+        if text != self._note.text():
+            self._note.setText(text)
         self._note.setVisible(bool(text))
 
     def set_baseline(self, tokens_per_second: float | None) -> None:
@@ -191,8 +192,9 @@ class MetricsPanel(QScrollArea):
     def _paint(self) -> None:
         series = self._series.tail()
         metrics = self._final or self._accumulator.snapshot()
-        self.speed.show_series(series, metrics.tokens_per_second)
-        self.acceptance.show_series(series, metrics.mean_acceptance_length)
+        growing = self._final is None
+        self.speed.show_series(series, metrics.tokens_per_second, growing=growing)
+        self.acceptance.show_series(series, metrics.mean_acceptance_length, growing=growing)
         self.strip.show_series(series)
         self.numbers.show_metrics(metrics)
         if self._belief is not None:

@@ -3,14 +3,16 @@
 import math
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.qtmodels.series import Series
 from app.theme import Theme
 from app.widgets.fonts import derived
 from app.widgets.legend import Legend
+from app.widgets.plot_line import PlotLine
+from app.widgets.steady_label import SteadyLabel
 
 LEFT_AXIS_PX = 46
 """Width of the vertical axis, the same in every plot so that rounds stand above each other."""
@@ -63,6 +65,7 @@ class QuietPlot(pg.PlotWidget):  # type: ignore[misc]
             axis.setStyle(tickFont=font, tickLength=-3, maxTickLevel=1, hideOverlappingLabels=True)
             axis.setPen(QColor(theme.border))
             axis.setTextPen(QColor(theme.muted))
+            axis.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.getPlotItem().getAxis("left").setWidth(LEFT_AXIS_PX)
         line = QFontMetrics(font).height()
         self.getPlotItem().getAxis("bottom").setHeight(2 * line + 4)
@@ -84,9 +87,10 @@ class PlotCard(QWidget):
     ) -> None:
         super().__init__(parent)
         self.theme: Theme | None = None
-        self._widest = widest
+        self._lines: list[PlotLine] = []
+        self._picture = QRectF()
         self._title = QLabel(title)
-        self._value = QLabel()
+        self._value = SteadyLabel(widest)
         self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.legend = Legend()
         self.plot = QuietPlot(left, bottom)
@@ -121,13 +125,36 @@ class PlotCard(QWidget):
         self.plot.addItem(curve)
         return curve
 
-    def show_rounds(self, series: Series, top: float) -> None:
-        """Set the ranges: the rounds of ``series``, and 0 to ``top`` upward."""
+    def add_line(self) -> PlotLine:
+        """Add a line that is cheaper than a curve, in a plot that :meth:`show_rounds` sets."""
+        line = PlotLine()
+        self.plot.addItem(line, ignoreBounds=True)
+        self._lines.append(line)
+        return line
+
+    def show_rounds(self, series: Series, top: float, *, growing: bool) -> None:
+        """Set the ranges: the rounds of ``series``, and 0 to ``top`` upward.
+
+        With ``growing`` there is room for the next rounds, so that an axis, which is the dearest
+        part of a plot to paint, changes only now and then.
+        """
         if len(series) == 0:
             return
-        first = float(series.index[0])
-        last = max(float(series.index[-1]), first + LEAST_ROUNDS - 1)
-        self.plot.setRange(xRange=(first, last), yRange=(0, top), padding=0)
+        first, last = float(series.index[0]), float(series.index[-1])
+        rounds = max(last - first + 1.0, float(LEAST_ROUNDS))
+        if growing:
+            rounds = next_length(rounds)
+            if first > 1.0:  # the oldest rounds leave now
+                first -= (first - 1.0) % (rounds // 16)
+        picture = QRectF(first, 0.0, rounds - 1.0, top)
+        if picture == self._picture:
+            return
+        self._picture = picture
+        self.plot.setRange(xRange=(first, first + rounds - 1.0), yRange=(0, top), padding=0)
+        for line in self._lines:
+            line.set_picture(picture)
+        # Else the plot would find out while it is painted, and ask to be painted once more.
+        self.plot.scene().prepareForPaint()
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of ``theme``."""
@@ -145,8 +172,13 @@ class PlotCard(QWidget):
     def _apply_fonts(self) -> None:
         self._title.setFont(derived(self.font(), 1.0, bold=True))
         self._value.setFont(derived(self.font(), 1.45, bold=True))
-        widest = self._value.fontMetrics().horizontalAdvance(self._widest)
-        self._value.setMinimumWidth(widest + 2)
+
+
+def next_length(rounds: float) -> float:
+    """Return the next length of the horizontal axis, at most a quarter longer than ``rounds``."""
+    power = 10.0 ** math.floor(math.log10(rounds) + 1e-9)
+    steps = (1.0, 1.3, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0)
+    return next((step * power for step in steps if rounds <= step * power), 10.0 * power)
 
 
 def round_up(value: float) -> float:

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
+from app.qtmodels.ring import Floats
 from app.qtmodels.series import Series, averaged, thinned
 from app.theme import Theme
 from app.widgets.formats import short, speed
@@ -33,8 +34,8 @@ class SpeedPlot(PlotCard):
             widest="8,888 tok/s",
             parent=parent,
         )
-        self._each = self.add_curve()
-        self._smooth = self.add_curve()
+        self._each = self.add_line()
+        self._smooth = self.add_line()
         self._baseline_line = pg.InfiniteLine(angle=0, movable=False)
         self._baseline_line.hide()
         self.plot.addItem(self._baseline_line)
@@ -51,26 +52,27 @@ class SpeedPlot(PlotCard):
             self.legend.setToolTip(BASELINE_SOURCE)
         self._describe()
 
-    def show_series(self, series: Series, tokens_per_second: float | None) -> None:
-        """Draw ``series`` and the speed of the whole reply."""
+    def show_series(
+        self, series: Series, tokens_per_second: float | None, *, growing: bool = False
+    ) -> None:
+        """Draw ``series`` and the speed of the whole reply; ``growing`` while rounds come."""
         self.set_value(speed(tokens_per_second))
-        self._each.setData(*thinned(series.index, series.speed, POINT_LIMIT))
-        self._smooth.setData(*averaged(series.index, series.speed_smooth, SMOOTH_LIMIT))
+        self._each.set_points(*thinned(series.index, series.speed, POINT_LIMIT))
+        self._smooth.set_points(*averaged(series.index, series.speed_smooth, SMOOTH_LIMIT))
         if len(series):
             # A single very short round may be off the picture; the smoothed line never is.
             highest = max(
-                float(np.percentile(series.speed, 98)),
+                _nearly_highest(series.speed),
                 float(series.speed_smooth.max()),
                 self._baseline or 0.0,
             )
-            self.show_rounds(series, round_up(1.1 * highest))
+            self.show_rounds(series, round_up(1.1 * highest), growing=growing)
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of ``theme``."""
         super().set_theme(theme)
-        self._each.setPen(pg.mkPen(QColor(theme.plot_line), width=1))
-        self._smooth.setPen(pg.mkPen(QColor(theme.plot_smooth), width=2))
-        self._smooth.opts["antialias"] = True
+        self._each.set_pen(pg.mkPen(QColor(theme.plot_line), width=1))
+        self._smooth.set_pen(pg.mkPen(QColor(theme.plot_smooth), width=2), smooth=True)
         dashed = pg.mkPen(QColor(theme.plot_baseline), width=1.4, style=Qt.PenStyle.DashLine)
         self._baseline_line.setPen(dashed)
         self._describe()
@@ -86,3 +88,9 @@ class SpeedPlot(PlotCard):
             words = f"plain {short(self._baseline)}"
             entries.append(LegendEntry(Mark.DASHED, self.theme.plot_baseline, words))
         self.legend.set_entries(tuple(entries), self.theme.muted)
+
+
+def _nearly_highest(values: Floats) -> float:
+    """Return what all but a fiftieth of ``values`` stay below."""
+    place = len(values) - 1 - len(values) // 50
+    return float(np.partition(values, place)[place])

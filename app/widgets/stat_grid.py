@@ -1,8 +1,8 @@
 """A compact grid of named numbers."""
 
-from PySide6.QtCore import QEvent
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QSize
+from PySide6.QtGui import QFont, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
@@ -19,11 +19,34 @@ class _Cell(QWidget):
         self.value = ElidedLabel(UNKNOWN)
         self.setToolTip(explanation)
         self.value.setAccessibleDescription(explanation)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.title)
-        layout.addWidget(self.value)
+        for label in (self.title, self.value):
+            label.setParent(self)
+
+    def sizeHint(self) -> QSize:
+        """The title over a number of the same width."""
+        title = self.title.sizeHint()
+        return QSize(title.width(), title.height() + self.value.sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        """As the size hint; a number that is wider is cut."""
+        return self.sizeHint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Place both; without a layout, so that a new number makes none anew."""
+        super().resizeEvent(event)
+        self._place()
+
+    def set_fonts(self, title: QFont, value: QFont) -> None:
+        """Take on fonts and ask for the room they need."""
+        self.title.setFont(title)
+        self.value.setFont(value)
+        self.updateGeometry()
+        self._place()
+
+    def _place(self) -> None:
+        width, height = self.width(), self.title.sizeHint().height()
+        self.title.setGeometry(0, 0, width, height)
+        self.value.setGeometry(0, height, width, self.height() - height)
 
 
 class StatGrid(QWidget):
@@ -84,5 +107,4 @@ class StatGrid(QWidget):
 
     def _apply_fonts(self) -> None:
         for cell in self._cells.values():
-            cell.title.setFont(derived(self.font(), 0.88))
-            cell.value.setFont(derived(self.font(), 1.05, bold=True))
+            cell.set_fonts(derived(self.font(), 0.88), derived(self.font(), 1.05, bold=True))

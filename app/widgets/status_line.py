@@ -15,6 +15,7 @@ from app.theme import Theme
 from app.widgets import formats
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
+from app.widgets.steady_label import SteadyLabel
 
 _PROGRESS_PX = 120
 _NEARLY_FULL = 0.9
@@ -34,7 +35,7 @@ class StatusLine(QWidget):
         self._state = ElidedLabel()
         self._progress = QProgressBar()
         self._speculation = ElidedLabel()
-        self._context = QLabel()
+        self._context = SteadyLabel()
         self._memory = QLabel()
         self._training = QPushButton()
         self._build()
@@ -99,6 +100,8 @@ class StatusLine(QWidget):
         """Nothing to do: every colour comes from the palette and the style sheet."""
 
     def _show_state(self, text: str) -> None:
+        if text == self._state.text():
+            return
         self._state.setText(text)
         self._state.setAccessibleName(text)
 

@@ -127,7 +127,7 @@ def test_the_gamma_shown_is_the_gamma_used(panel: MetricsPanel) -> None:
     panel.add_round(make_round(0, gamma=3, accepted=3))
     panel.add_round(make_round(1, gamma=7, accepted=7))
     panel.finish_reply(summarise([]))
-    edges, limit = panel.acceptance._limit.getData()
+    edges, limit = panel.acceptance._limit.points()
     assert limit.tolist() == [4.0, 8.0]
     assert edges.tolist() == [0.5, 1.5, 2.5]
 
@@ -170,7 +170,7 @@ def test_a_very_long_reply_hands_few_points_to_the_plots(panel: MetricsPanel) ->
         panel.add_round(each)
     panel.finish_reply(summarise(rounds))
     for curve in (panel.speed._each, panel.speed._smooth, panel.acceptance._limit):
-        assert len(curve.getData()[0]) < 600
+        assert len(curve.points()[0]) < 600
     assert panel.numbers.grid.text("rounds") == "5,000"
 
 
@@ -335,12 +335,12 @@ def test_a_repaint_of_a_full_buffer_draws_no_more_points_than_can_be_seen(
     lines = [panel.speed._each, panel.acceptance._each, panel.acceptance._limit]
     smoothed = [panel.speed._smooth, panel.acceptance._smooth]
     for curve in lines + smoothed:  # rounds are only stored until the timer comes
-        assert curve.xData is None or len(curve.xData) == 0
+        assert len(curve.points()[0]) == 0
     panel._repaint_if_needed()
     qapp.processEvents()
     panel.finish_reply(summarise([]))
     for curve in lines:
-        assert 0 < len(curve.xData) <= POINT_LIMIT + 2 * len(rounds) / POINT_LIMIT
+        assert 0 < len(curve.points()[0]) <= POINT_LIMIT + 2 * len(rounds) / POINT_LIMIT
     for curve in smoothed:
-        assert 0 < len(curve.xData) <= SMOOTH_LIMIT + 1
+        assert 0 < len(curve.points()[0]) <= SMOOTH_LIMIT + 1
     assert panel.strip.columns() < 100
