@@ -25,6 +25,7 @@ from app.engine.training import TrainingProcess
 from app.engine.work import EngineLike, OptionsListed
 from app.engine.worker import EngineThread
 from app.records import Choice
+from app.rendering.highlight import prepare_highlighting
 from app.settings import Settings
 from app.storage.conversations import ConversationStore
 from app.theme import Theme, ThemeController
@@ -255,6 +256,7 @@ def real_engine(prepared_dir: Path) -> Callable[[], EngineLike]:
 
     def make() -> EngineLike:
         import_engine_libraries()
+        prepare_highlighting()
         from core.engine import Engine
 
         return Engine(prepared_dir=prepared_dir)

@@ -20,6 +20,8 @@ from core.events import Failed, Finished, GammaBelief, Notice, PrefillProgress, 
 from core.requests import GenerateRequest
 
 DISMISS = "dismiss"
+CONTEXT_INTERVAL_S = 0.25
+"""The length of the context changes with every round; shown more often it could not be read."""
 
 _ENDINGS = {
     "stop": "Ready",
@@ -62,6 +64,7 @@ class ReplyController(QObject):
         self._run: ReplyRun | None = None
         self._cost = DraftingCost()
         self._save_failed = False
+        self._context_at = float("-inf")
         pump.eventsArrived.connect(self._on_events)
 
     @property
@@ -90,6 +93,7 @@ class ReplyController(QObject):
         self._run = ReplyRun(job, reply, self._clock)
         self._cost = DraftingCost()
         self._save_failed = False
+        self._context_at = float("-inf")
         self._views.metrics.start_reply()
         self._models.reply_started(request)
         self._views.status.set_state("Reading the prompt")
@@ -156,11 +160,17 @@ class ReplyController(QObject):
         if isinstance(last, Round) and not run.job.cancel.cancelled:
             self._views.status.set_state("Writing")
             if visible:
-                self.contextGrew.emit(last.context_length)
+                self._tell_context(last.context_length)
             self._models.drafted(last.proposed)
             self._views.metrics.set_note(self._cost.note())
         if not run.discarded and run.save_due():
             self._save(lambda: self._store.save_partial(run.message.id, run.text, run.spans))
+
+    def _tell_context(self, tokens: int) -> None:
+        now = self._clock()
+        if now - self._context_at >= CONTEXT_INTERVAL_S:
+            self._context_at = now
+            self.contextGrew.emit(tokens)
 
     def _finish(self, run: ReplyRun, event: Finished | Failed, visible: bool) -> None:
         self._run = None

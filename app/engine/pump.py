@@ -1,4 +1,4 @@
-"""Carries the worker thread's events onto the window thread, at 20 Hz."""
+"""Carries the worker thread's events onto the window thread, about twelve times a second."""
 
 import time
 
@@ -7,7 +7,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.engine.work import Job, JobEvent, Work
 from app.engine.worker import EngineThread
 
-INTERVAL_MS = 50
+INTERVAL_MS = 80
+"""What comes is painted in the same turn: one picture of the window for each."""
 TICK_BUDGET_S = 0.012
 BATCH = 32
 """Events handed over at once; between batches the budget is looked at."""

@@ -34,6 +34,14 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
+def prepare_highlighting() -> None:
+    """Make ready what colours Python, in any thread.
+
+    It takes a quarter of a second once, which would else hold up the first code of a reply.
+    """
+    _lexer("python")
+
+
 @lru_cache(maxsize=512)
 def _class_of(kind: _TokenType) -> str:
     for parent, name in _CLASSES:

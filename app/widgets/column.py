@@ -3,6 +3,8 @@
 import time
 from dataclasses import dataclass
 
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.rendering.look import Look
@@ -61,7 +63,10 @@ class Column(QWidget):
             part.setParent(self)
         self._text_width = TEXT_WIDTH
         self._chain: list[QWidget] = []
-        self.setAutoFillBackground(True)
+        # What Qt knows to be opaque is moved as a picture when it scrolls, and what is static is
+        # painted only where it grows.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
 
     def add(self, widget: MessageWidget) -> None:
         """Add a message at the end."""
@@ -166,6 +171,10 @@ class Column(QWidget):
             self._error.setGeometry((width - wide) // 2, top + tall + _GAP, wide, box)
             tall += _GAP + box
         return max(height, top + tall + _BOTTOM)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the ground."""
+        QPainter(self).fillRect(event.rect(), self.palette().window())
 
     def order_focus(self, before: QWidget) -> None:
         """Let Tab go from ``before`` through the messages in reading order.

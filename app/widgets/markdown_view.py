@@ -72,6 +72,8 @@ class MarkdownView(QTextBrowser):
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.viewport().setAutoFillBackground(False)
+        for part in (self, self.viewport()):
+            part.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self.document().setDocumentMargin(0.0)
         root = self.document().rootFrame()
         margins = root.frameFormat()

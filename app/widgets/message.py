@@ -36,6 +36,8 @@ class MessageWidget(QWidget):
         self._message = message
         self._look = look
         self._user = message.role == "user"
+        # Growing at its end, as every part of the transcript, paints only what is new.
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents, not self._user)
         self._rendered = False
         self._label = QLabel(_ROLES.get(message.role, message.role.capitalize()), self)
         opens = bool(message.settings.get("opens_thinking"))

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -45,6 +45,7 @@ class MessageBody(QWidget):
 
     def __init__(self, look: Look, *, markdown: bool, opens_thinking: bool = False) -> None:
         super().__init__()
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self._look = look
         self._markdown = markdown
         self._opens_thinking = opens_thinking

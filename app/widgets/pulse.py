@@ -2,10 +2,12 @@
 
 import math
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 _STEP_MS = 80
+_REST_MS = 200
+"""Longer than from one frame of streamed text to the next, with which it then steps."""
 _PERIOD_MS = 1600
 
 
@@ -16,15 +18,21 @@ class Pulse(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._elapsed = 0
-        self._timer = QTimer(self, interval=_STEP_MS)
+        self._clock = QElapsedTimer()
+        self._timer = QTimer(self)
         self._timer.timeout.connect(self._step)
 
     def start(self) -> None:
         """Begin to pulse."""
         if not self._timer.isActive():
-            self._elapsed = 0
-            self._timer.start()
+            self._clock.start()
+            self._timer.start(_STEP_MS)
+
+    def step(self) -> None:
+        """Take a step now, with what is painted anyway, in place of the next ones."""
+        if self._timer.isActive():
+            self._timer.start(_REST_MS)
+            self._emit()
 
     def stop(self) -> None:
         """Stop pulsing."""
@@ -36,9 +44,13 @@ class Pulse(QObject):
         return self._timer.isActive()
 
     def _step(self) -> None:
-        self._elapsed = (self._elapsed + _STEP_MS) % _PERIOD_MS
+        if self._timer.interval() != _STEP_MS:
+            self._timer.start(_STEP_MS)
+        self._emit()
+
+    def _emit(self) -> None:
         if QApplication.cursorFlashTime() <= 0:
             self.changed.emit(1.0)
             return
-        wave = (1.0 + math.cos(2.0 * math.pi * self._elapsed / _PERIOD_MS)) / 2.0
+        wave = (1.0 + math.cos(2.0 * math.pi * self._clock.elapsed() / _PERIOD_MS)) / 2.0
         self.changed.emit(0.25 + 0.75 * wave)

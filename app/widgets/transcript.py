@@ -20,10 +20,12 @@ from app.widgets.pulse import Pulse
 from core.events import Token
 
 FRAME_MS = 33
-SLOW_FRAME_MS = 100
+SLOW_FRAME_MS = 150
 _FRAME_SHARE = 0.03
 """Of the thread's time; where painting costs more, frames come more slowly, as the processor that
 paints may be the one that decodes."""
+_NEARLY_MS = 25
+"""A frame that is due so soon is painted at once: what woke the thread paints something anyway."""
 _IDLE_MS = 15
 _AT_END = 8
 
@@ -31,10 +33,10 @@ _AT_END = 8
 class TranscriptView(QScrollArea):
     """Shows one conversation. Signals carry message ids; links are http, https or mailto.
 
-    Tokens are shown every 33 to 100 ms, by what that costs; a reader who scrolled away from the end
-    is left alone. ``empty_state`` shows while there is no message, ``error_box`` what went wrong at
-    the end, ``jump_button`` while the reader is away from it. Texts far from what is seen are
-    rendered while the window is idle.
+    Tokens are shown when they come, at most every 33 to 150 ms, by what that costs; a reader who
+    scrolled away from the end is left alone. ``empty_state`` shows while there is no message,
+    ``error_box`` what went wrong at the end, ``jump_button`` while the reader is away from it.
+    Texts far from what is seen are rendered while the window is idle.
     """
 
     regenerateClicked = Signal(int)
@@ -65,7 +67,9 @@ class TranscriptView(QScrollArea):
         self._prefill.hide()
         self.jump_button = JumpButton(self)
         self.jump_button.clicked.connect(self.jump_to_end)
-        self._frame = QTimer(self, interval=FRAME_MS, singleShot=True)
+        self._frame_ms = float(FRAME_MS)
+        self._shown_s = 0.0
+        self._frame = QTimer(self, singleShot=True)
         self._frame.timeout.connect(self.flush)
         self._idle = QTimer(self, interval=_IDLE_MS, singleShot=True)
         self._idle.timeout.connect(self._work_while_idle)
@@ -103,7 +107,11 @@ class TranscriptView(QScrollArea):
         if message_id not in self._pending:
             self._pending.append(message_id)
         if not self._frame.isActive():
-            self._frame.start()
+            wait_ms = self._frame_ms - 1000.0 * (time.perf_counter() - self._shown_s)
+            if wait_ms <= _NEARLY_MS:
+                self.flush()
+            else:
+                self._frame.start(round(wait_ms))
 
     def finish_message(self, message: Message) -> None:
         """Take the stored end of a streamed message: text, spans, state, metrics, error."""
@@ -228,6 +236,8 @@ class TranscriptView(QScrollArea):
 
     def flush(self) -> None:
         """Show appended tokens now instead of with the next frame."""
+        self._frame.stop()
+        self._shown_s = time.perf_counter()
         began_s = time.thread_time()
         for message_id in self._pending:
             widget = self._messages[message_id]
@@ -236,7 +246,8 @@ class TranscriptView(QScrollArea):
         self._pending.clear()
         self._relayout()
         cost_ms = 1000.0 * (time.thread_time() - began_s)
-        self._frame.setInterval(round(min(max(cost_ms / _FRAME_SHARE, FRAME_MS), SLOW_FRAME_MS)))
+        self._frame_ms = min(max(cost_ms / _FRAME_SHARE, FRAME_MS), SLOW_FRAME_MS)
+        self._pulse.step()
 
     def _relayout(self) -> None:
         """Place everything; what is seen stays where it is, or the end stays in sight."""
