@@ -83,7 +83,7 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
         help="how long all may take; half of it for the text, unless --tokens is given",
     )
     training.add_argument("--epochs", metavar="X", type=float, default=6.0)
-    training.add_argument("--learning-rate", metavar="X", type=float, default=1e-3)
+    training.add_argument("--learning-rate", metavar="X", type=float, default=5e-3)
     training.add_argument(
         "--loss",
         choices=("kl", "ce"),

@@ -38,7 +38,7 @@ class TrainSettings:
 
     weights: tuple[float, ...]
     epochs: float = 6.0
-    learning_rate: float = 1e-3
+    learning_rate: float = 5e-3
     warm_up_steps: int = 100
     final_share: float = 0.02
     """The learning rate at the end, as a share of the highest."""

@@ -47,7 +47,7 @@ class TrainRequest:
     """Generate with one term of activations: faster, and a little less the host's own text."""
     loss: str = "kl"
     weights: tuple[float, ...] | None = None
-    learning_rate: float = 1e-3
+    learning_rate: float = 5e-3
     noise: float = 0.0
     batch_tokens: int = 2048
     max_new_tokens: int = 384
