@@ -1,6 +1,7 @@
 """The conversations at the left of the window."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.qtmodels.conversations import ConversationsModel
 from app.records import Conversation
 from app.theme import LIGHT
+from app.widgets import conversation_list
 from app.widgets.conversation_list import ConversationList
 from app.widgets.conversation_row import ConversationDelegate
 
@@ -194,20 +196,22 @@ def test_of_five_thousand_conversations_only_what_is_seen_is_measured_and_painte
 ) -> None:
     counts = Counter[str]()
 
-    def count(owner: type, name: str) -> None:
-        real = getattr(owner, name)
+    def counted(name: str, owner: type, methods: Sequence[str]) -> None:
+        def counting(method: str) -> Callable[..., object]:
+            real = getattr(owner, method)
 
-        def call(*arguments: object) -> object:
-            counts[name] += 1
-            return real(*arguments)
+            def call(*arguments: object) -> object:
+                counts[method] += 1
+                return real(*arguments)
 
-        monkeypatch.setattr(owner, name, call)
+            return call
 
-    # Before the list is made: Qt looks an override up once for each object.
-    for name in ("sizeHint", "paint"):
-        count(ConversationDelegate, name)
-    for name in ("data", "flags"):
-        count(ConversationsModel, name)
+        # A class of its own: Qt keeps what an object overrides, for as long as the object lives.
+        own = type(owner)(name, (owner,), {method: counting(method) for method in methods})
+        monkeypatch.setattr(conversation_list, name, own)
+
+    counted("ConversationDelegate", ConversationDelegate, ("sizeHint", "paint"))
+    counted("ConversationsModel", ConversationsModel, ("data", "flags"))
     chats = ConversationList()
     qtbot.addWidget(chats)
     chats.resize(220, 500)
