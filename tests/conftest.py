@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -53,6 +54,9 @@ def _isolate(home: Path) -> None:
 
 
 _isolate(ISOLATED_HOME)
+
+# In the background of a shell the signal of Ctrl+C is ignored, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test fails for being slow: a busy machine must not decide.
 hypothesis.settings.register_profile(
