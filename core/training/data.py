@@ -15,8 +15,18 @@ from core.errors import UserError
 from core.hub.files import read_json
 from core.training.shards import MANIFEST, parse_shards
 
+_SIZE_STEP = 32
 _SORTED_BATCHES = 32
 """Sequences of so many batches are sorted by length together: little padding, and still mixed."""
+
+
+def rounded(size: int) -> int:
+    """Return a size rounded up to one that many batches share.
+
+    On a CPU the products of each new shape get machine code of their own, which is kept: with any
+    size at all a training would take more memory the longer it runs.
+    """
+    return -(-size // _SIZE_STEP) * _SIZE_STEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +139,7 @@ class TextData:
 
     def batch(self, indices: Sequence[int]) -> Batch:
         """Read sequences into one padded batch."""
-        longest = max(self.lengths[index] for index in indices)
+        longest = rounded(max(self.lengths[index] for index in indices))
         states = [self._slice("states", index) for index in indices]
         padded = states[0].new_zeros(len(indices), longest, states[0].shape[1])
         ids = torch.zeros(len(indices), longest, dtype=torch.long)
@@ -170,7 +180,8 @@ class TextData:
     def _cut(self, order: Sequence[int], batch_tokens: int) -> list[list[int]]:
         batches: list[list[int]] = [[]]
         for index in order:
-            if batches[-1] and (len(batches[-1]) + 1) * self.lengths[index] > batch_tokens:
+            size = (len(batches[-1]) + 1) * rounded(self.lengths[index])
+            if batches[-1] and size > batch_tokens:
                 batches.append([])
             batches[-1].append(index)
         return [batch for batch in batches if batch]

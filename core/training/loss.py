@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from core.models.mtp.modules import Head
-from core.training.data import Batch
+from core.training.data import Batch, rounded
 
 CHUNK_ROWS = 256
 
@@ -38,7 +38,8 @@ class Rows:
 
     ``goals`` [rows] are flat places p whose state predicts token p + 1 of a reply, ``tokens``
     [rows] that token; ``steps`` [depth, rows] says whether step j at p - j counts, and ``chains``
-    [depth, rows] where its output lies among those at :func:`chain_places`, laid flat.
+    [depth, rows] where its output lies among those at :func:`chain_places`, laid flat. At the end
+    are rows that count in no step, so that there are few different numbers of rows.
     """
 
     goals: torch.Tensor
@@ -54,7 +55,7 @@ def chain_places(batch: Batch) -> torch.Tensor:
     """
     first = batch.starts - 1
     longest = max(1, int((batch.mask.sum(1) - 2 - first).max()))
-    places = first[:, None] + torch.arange(longest, device=batch.ids.device)
+    places = first[:, None] + torch.arange(rounded(longest), device=batch.ids.device)
     return places.clamp_(max=batch.ids.shape[1] - 1)
 
 
@@ -69,7 +70,10 @@ def rows_of(batch: Batch, depth: int) -> Rows:
     # p is predicted by step 1 at p - 1 at the least, whose newest token p is of the reply.
     counts = (places >= batch.starts[:, None]) & (places + 1 < ends[:, None])  # [rows, length]
     goals = counts.flatten().nonzero().squeeze(1)
+    real = len(goals)
+    goals = F.pad(goals, (0, rounded(real) - real))
     since = (places - batch.starts[:, None] + 1).flatten()[goals]  # 1 at the first
+    since[real:] = 0
     following = torch.roll(batch.ids, -1, dims=1).flatten()[goals]
     chains = goals // length * chain_places(batch).shape[1] + since
     steps = range(1, depth + 1)
@@ -77,7 +81,7 @@ def rows_of(batch: Batch, depth: int) -> Rows:
         goals=goals,
         tokens=following,
         steps=torch.stack([since >= step for step in steps]),
-        chains=torch.stack([chains - step for step in steps]),
+        chains=torch.stack([(chains - step).clamp_(min=0) for step in steps]),
     )
 
 
@@ -90,8 +94,8 @@ def steps_loss(
     """
     rows = rows_of(batch, len(outputs))
     picked = [
-        head.normalised(output.flatten(0, 1)[chains[counts]])
-        for output, chains, counts in zip(outputs, rows.chains, rows.steps, strict=True)
+        head.normalised(output.flatten(0, 1)[chains])
+        for output, chains in zip(outputs, rows.chains, strict=True)
     ]
     hidden = picked[0].shape[1]
     states = batch.states[..., -hidden:].flatten(0, 1)[rows.goals]
@@ -116,25 +120,20 @@ class _Steps(torch.autograd.Function):
     ) -> torch.Tensor:
         gradients = [torch.zeros_like(output) for output in outputs]
         counts = rows.steps.sum(1).clamp(min=1).tolist()
-        places = rows.steps.cumsum(1) - 1  # of a goal among the rows of a step
         weights = [weight / sum(teacher.weights) for weight in teacher.weights]
         unembedding = teacher.unembedding
         for first in range(0, len(rows.goals), CHUNK_ROWS):
             part = slice(first, first + CHUNK_ROWS)
             known, goals, information = _goals(rows.tokens[part], states[part], teacher)
             for step, (output, weight) in enumerate(zip(outputs, weights, strict=True)):
-                chosen = (rows.steps[step, part] & known).nonzero().squeeze(1)
-                if not len(chosen):
-                    continue
-                goal = goals if len(chosen) == len(goals) else goals[chosen]
-                place = places[step, part][chosen]
-                logits = F.linear(output[place].to(unembedding.dtype), unembedding).float()
+                shares = (rows.steps[step, part] & known).float() / counts[step]  # [part rows]
+                logits = F.linear(output[part].to(unembedding.dtype), unembedding).float()
                 spread = torch.logsumexp(logits, dim=1)
-                hit = torch.einsum("nv,nv->n", goal, logits)
-                sums[step] += (spread - hit + information[chosen]).sum() / counts[step]
-                difference = logits.sub_(spread[:, None]).exp_().sub_(goal)
+                hit = torch.einsum("nv,nv->n", goals, logits)
+                sums[step] += ((spread - hit + information) * shares).sum()
+                difference = logits.sub_(spread[:, None]).exp_().sub_(goals)
                 towards = difference.to(unembedding.dtype) @ unembedding
-                gradients[step][place] = towards.to(output.dtype) * (weight / counts[step])
+                gradients[step][part] = towards.to(output.dtype) * (weight * shares)[:, None]
         ctx.save_for_backward(*gradients)
         return (sums * torch.tensor(weights, device=sums.device)).sum()
 
