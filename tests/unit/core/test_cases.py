@@ -130,7 +130,7 @@ def test_case_15_the_text_is_correct_though_every_draft_misses(missed):
 
 def test_case_15_an_automatic_gamma_goes_to_nought_and_says_why(missed):
     told = rounds(missed[0])
-    assert told[0].proposed > 0
+    assert told[1].proposed > 0  # after one plain round, to know what it costs
     assert sum(round_.proposed > 0 for round_ in told[-WINDOW_ROUNDS:]) <= 4
     assert told[-1].belief.chosen == 0
     assert told[-1].belief.reason == "A draft costs more time than it saves."
