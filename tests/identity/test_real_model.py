@@ -40,9 +40,9 @@ def ask(prompt, drafter, gamma=5, length=64):
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_prompt_lookup_on_the_default_model_equals_plain_decoding(engine, prompt, length):
+def test_drafting_for_the_default_model_equals_plain_decoding(engine, prompt, length):
     plain = run(engine, ask(prompt, "off", length=length))
-    for drafter, gamma in (("ngram", 3), ("hybrid", "auto"), ("hybrid", 8)):
+    for drafter, gamma in (("ngram", 3), ("mtp", 3), ("hybrid", "auto"), ("hybrid", 8)):
         drafted = run(engine, ask(prompt, drafter, gamma, length))
         assert ids(drafted) == ids(plain)
         assert finished(drafted).text == finished(plain).text
@@ -58,6 +58,16 @@ def test_text_that_repeats_itself_is_accepted_in_long_runs(engine, smollm2):
     events = run(engine, request)
     assert finished(events).text.startswith(line)
     assert finished(events).metrics.mean_acceptance_length > 6.0
+
+
+def test_the_shipped_head_drafts_what_the_default_model_says(engine):
+    assert engine.loaded.head is not None
+    rounds = tokens = 0
+    for prompt in PROMPTS:
+        metrics = finished(run(engine, ask(prompt, "mtp", 3))).metrics
+        rounds += metrics.rounds
+        tokens += metrics.tokens
+    assert tokens / rounds > 1.5
 
 
 def test_the_reply_is_text_of_the_model_and_not_noise(engine):
