@@ -11,7 +11,7 @@ from core.drafting.hybrid import HybridDrafter
 from core.drafting.model import ModelDrafter
 from core.drafting.mtp import MtpDrafter
 from core.drafting.ngram import NgramDrafter
-from core.errors import BugError, UserError
+from core.errors import BugError, UserError, clause
 from core.events import DrafterOption, Loaded
 from core.models.cache import TokenCache
 from core.models.mtp.find import HeadSearch
@@ -119,7 +119,7 @@ def assemble(
         try:
             draft_runner = make_runner(draft, vocab_size=vocab_size)
         except UserError as error:
-            no_draft = error.message[:1].lower() + error.message[1:].rstrip(".")
+            no_draft = clause(error.message)
             notices += (f"The draft model was left out: {no_draft}.",)
         else:
             if draft_runner.croppable:

@@ -61,8 +61,7 @@ class BeliefView(QWidget):
 
     def show_belief(self, belief: GammaBelief) -> None:
         """Show ``belief``."""
-        if belief.reason != self.reason.text():  # else everything around it is laid out anew
-            self.reason.setText(belief.reason)
+        self.reason.setText(belief.reason)
         self.grid.set_text("source", _source_words(belief.source))
         self.grid.set_text("draft", formats.step_time(belief.draft_ms))
         self.acceptance.set_bars(

@@ -132,8 +132,7 @@ class MetricsPanel(QScrollArea):
 
     def set_note(self, text: str) -> None:
         """Say calmly what the reply shown should be known for, "" where there is nothing."""
-        if text != self._note.text():
-            self._note.setText(text)
+        self._note.setText(text)
         self._note.setVisible(bool(text))
 
     def set_baseline(self, tokens_per_second: float | None) -> None:

@@ -89,7 +89,7 @@ def _hits(
     head: Head, outputs: Sequence[torch.Tensor], batch: Batch, teacher: Teacher
 ) -> torch.Tensor:
     """Return whether step j at each place names the token that follows: [depth, rows, length]."""
-    rows = rows_of(batch, len(outputs))
+    rows = rows_of(batch, len(outputs), outputs[0].shape[1])
     hits = torch.zeros(len(outputs), batch.ids.numel(), dtype=torch.bool, device=batch.ids.device)
     found = teacher.index[rows.tokens]
     for step, output in enumerate(outputs, start=1):

@@ -59,10 +59,11 @@ def chain_places(batch: Batch) -> torch.Tensor:
     return places.clamp_(max=batch.ids.shape[1] - 1)
 
 
-def rows_of(batch: Batch, depth: int) -> Rows:
+def rows_of(batch: Batch, depth: int, chains: int) -> Rows:
     """Return the rows of a batch that count.
 
-    A chain begins where the newest token is one of the reply's: step j at t predicts t + j + 1.
+    ``chains`` is how many :func:`chain_places` each sequence has. A chain begins where the newest
+    token is one of the reply's: step j at t predicts t + j + 1.
     """
     length = batch.ids.shape[1]
     places = torch.arange(length, device=batch.ids.device)
@@ -75,13 +76,13 @@ def rows_of(batch: Batch, depth: int) -> Rows:
     since = (places - batch.starts[:, None] + 1).flatten()[goals]  # 1 at the first
     since[real:] = 0
     following = torch.roll(batch.ids, -1, dims=1).flatten()[goals]
-    chains = goals // length * chain_places(batch).shape[1] + since
+    begins = goals // length * chains + since
     steps = range(1, depth + 1)
     return Rows(
         goals=goals,
         tokens=following,
         steps=torch.stack([since >= step for step in steps]),
-        chains=torch.stack([(chains - step).clamp_(min=0) for step in steps]),
+        chains=torch.stack([(begins - step).clamp_(min=0) for step in steps]),
     )
 
 
@@ -92,7 +93,7 @@ def steps_loss(
 
     ``outputs`` [rows, n, hidden] are those of ``forward_steps`` at the :func:`chain_places`.
     """
-    rows = rows_of(batch, len(outputs))
+    rows = rows_of(batch, len(outputs), outputs[0].shape[1])
     picked = [
         head.normalised(output.flatten(0, 1)[chains])
         for output, chains in zip(outputs, rows.chains, strict=True)

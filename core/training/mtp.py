@@ -5,7 +5,7 @@ which needs fewer steps than AdamW alone; norms learn by AdamW.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -120,10 +120,10 @@ class Trainer:
             weights=settings.weights,
             kl=settings.loss == "kl",
         )
-        self._names = [name for name, _ in head.named_parameters()]
-        self._parameters = [parameter for _, parameter in head.named_parameters()]
-        matrices = [p for p in self._parameters if p.dim() == 2 and len(p) > _NORM_ROWS]
-        vectors = [p for p in self._parameters if not (p.dim() == 2 and len(p) > _NORM_ROWS)]
+        self._named = list(head.named_parameters())
+        self._parameters = [parameter for _, parameter in self._named]
+        matrices = [p for p in self._parameters if _is_matrix(p)]
+        vectors = [p for p in self._parameters if not _is_matrix(p)]
         rate = settings.learning_rate
         self._optimizers: list[torch.optim.Optimizer] = [
             # By its shape each update is as large as AdamW's, so that one rate serves both.
@@ -200,12 +200,10 @@ class Trainer:
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return everything of the state that is numbers, by name."""
         found: dict[str, torch.Tensor] = {"noise": self._noise.get_state()}
-        for name, parameter, average in zip(
-            self._names, self._parameters, self._average, strict=True
-        ):
+        for (name, parameter), average in zip(self._named, self._average, strict=True):
             found[f"head.{name}"] = parameter.detach()
             found[f"average.{name}"] = average
-        return {**found, **optimizer_tensors(self._optimizers, self._named())}
+        return {**found, **optimizer_tensors(self._optimizers, self._named)}
 
     def position(self) -> dict[str, Any]:
         """Return the rest of the state as plain values."""
@@ -220,18 +218,13 @@ class Trainer:
     def restore(self, tensors: dict[str, torch.Tensor], position: dict[str, Any]) -> None:
         """Go on where :meth:`tensors` and :meth:`position` were taken. Raises KeyError."""
         self._noise.set_state(tensors["noise"])
-        for name, parameter, average in zip(
-            self._names, self._parameters, self._average, strict=True
-        ):
+        for (name, parameter), average in zip(self._named, self._average, strict=True):
             parameter.copy_(tensors[f"head.{name}"])
             average.copy_(tensors[f"average.{name}"])
-        restore_optimizer(self._optimizers, self._named(), tensors)
+        restore_optimizer(self._optimizers, self._named, tensors)
         self.step, self.total_steps = position["step"], position["total_steps"]
         self._epoch, self._place = position["epoch"], position["place"]
         self._plan = self._planned(self._epoch)
-
-    def _named(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
-        return zip(self._names, self._parameters, strict=True)
 
     def _outputs(self, batch: Batch, states: torch.Tensor) -> list[torch.Tensor]:
         wanted = self.head.card.state_width
@@ -265,6 +258,10 @@ class Trainer:
         if not self._bfloat16:
             return nullcontext()
         return torch.autocast(self.teacher.unembedding.device.type, dtype=torch.bfloat16)
+
+
+def _is_matrix(parameter: torch.nn.Parameter) -> bool:
+    return parameter.dim() == 2 and len(parameter) > _NORM_ROWS
 
 
 class _Swapped:

@@ -45,7 +45,7 @@ class HeadSearch:
             places.setdefault(fingerprint_at(place) or "", []).append(place)
         reason = NO_HEAD
         for number, host in enumerate(hosts):
-            for place in places.get(host.fingerprint, ()):
+            for place in sorted(places.get(host.fingerprint, ()), key=length_at, reverse=True):
                 try:
                     head = load_head(place, host)
                 except UserError as error:
@@ -72,4 +72,4 @@ class HeadSearch:
                 places += sorted(path for path in folder.iterdir() if path.is_dir())
             except OSError:
                 continue  # there need not be any, and a folder in the way is not worth a refusal
-        return sorted(places, key=length_at, reverse=True)
+        return places

@@ -131,7 +131,7 @@ def test_tokens_outside_the_vocabulary_teach_nothing_and_are_never_right(model, 
 
 def test_rows_begin_with_the_first_token_of_the_reply_and_end_before_the_last(data):
     batch = data.batch([0, 1])
-    rows = rows_of(batch, 3)
+    rows = rows_of(batch, 3, chain_places(batch).shape[1])
     length = batch.ids.shape[1]
     real = int(rows.steps[0].sum())
     assert rows.steps[0, :real].all()
@@ -148,7 +148,7 @@ def test_batches_have_few_shapes_and_so_have_the_rows_of_their_losses(data):
     """Every other shape would keep machine code of its own in memory."""
     for part in data.plan(120, None) + data.plan(400, 0):
         batch = data.batch(part)
-        rows = rows_of(batch, 3)
+        rows = rows_of(batch, 3, chain_places(batch).shape[1])
         for size in (batch.ids.shape[1], chain_places(batch).shape[1], len(rows.goals)):
             assert size % 32 == 0
 
