@@ -5,36 +5,16 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.records import Message, MessageState, TokenSpan
 from app.storage.conversations import ConversationStore
-from app.storage.db import MEMORY, Database
-from app.storage.rounds import GAMMA_BELIEF, ROUND_LOG, round_log, rounds_of
-from app.storage.spans import pack_spans, unpack_spans
-from app.storage.titles import MAX_DERIVED, NEW_CHAT, title_from
+from app.storage.db import Database
+from app.storage.titles import NEW_CHAT
 from core.errors import BugError, UserError
-from core.events import GammaBelief, Round, Token
-from core.metrics import summarise
-
-
-@pytest.fixture
-def database() -> Iterator[Database]:
-    database = Database(MEMORY)
-    yield database
-    database.close()
-
-
-@pytest.fixture
-def store(database: Database) -> ConversationStore:
-    ticks = iter(range(1, 1_000_000))
-    return ConversationStore(database, clock=lambda: float(next(ticks)))
 
 
 def reply(store: ConversationStore, conversation_id: int, parent_id: int, text: str) -> Message:
@@ -359,137 +339,3 @@ def test_saving_four_thousand_tokens_is_one_statement_and_a_small_blob(tmp_path:
     database.close()
     assert [statement.split()[0] for statement in statements] == ["BEGIN", "UPDATE", "COMMIT"]
     assert len(blob) < 20 * len(spans)
-
-
-spans_strategy = st.lists(
-    st.builds(
-        TokenSpan,
-        length=st.integers(0, 70_000),
-        origin=st.sampled_from(["accepted", "resampled", "bonus", "plain", "ünknown"]),
-        token_id=st.integers(0, 2**40),
-        target_prob=st.floats(0, 1),
-        draft_prob=st.none() | st.floats(0, 1),
-    ),
-    max_size=40,
-)
-
-
-@given(spans_strategy)
-def test_packed_spans_come_back_exactly(spans: list[TokenSpan]) -> None:
-    assert unpack_spans(pack_spans(spans)) == tuple(spans)
-
-
-def test_spans_of_single_precision_take_fourteen_bytes_a_token() -> None:
-    spans = [TokenSpan(4, "accepted", number, 0.5, 0.25) for number in range(100_000, 104_000)]
-    assert len(pack_spans(spans)) < 4000 * 14 + 200
-
-
-def test_the_rounds_of_a_reply_survive_a_reload(store: ConversationStore) -> None:
-    rounds = (
-        Round(
-            index=0,
-            gamma=4,
-            proposed=4,
-            accepted=1,
-            tokens=(
-                Token(id=1, text="He", origin="accepted", target_prob=0.5, draft_prob=0.25),
-                Token(id=2, text="llo", origin="resampled", target_prob=0.75, draft_prob=0.5),
-            ),
-            draft_ms=1.25,
-            verify_ms=2.5,
-            round_ms=4.0,
-            elapsed_ms=10.0,
-            context_length=12,
-        ),
-        Round(
-            index=1,
-            gamma=4,
-            proposed=0,
-            accepted=0,
-            tokens=(Token(id=3, text="!", origin="plain", target_prob=1.0),),
-            verify_ms=2.5,
-            round_ms=3.0,
-            elapsed_ms=13.0,
-            context_length=13,
-        ),
-    )
-    spans = [
-        TokenSpan(len(token.text), token.origin, token.id, token.target_prob, token.draft_prob)
-        for round_ in rounds
-        for token in round_.tokens
-    ]
-    begun = store.begin_reply(store.create("chat").id, None, {})
-    metrics = {**asdict(summarise(rounds)), ROUND_LOG: round_log(rounds)}
-    store.finish_reply(begun.id, "Hello!", spans, MessageState.COMPLETE, metrics)
-    assert rounds_of(store.message(begun.id)) == rounds
-
-    belief = GammaBelief(
-        source="model", acceptance=(0.5,), verify_ms=(9.0, 10.0), draft_ms=3.0, reason="Because."
-    )
-    metrics[GAMMA_BELIEF] = asdict(belief)
-    store.finish_reply(begun.id, "Hello!", spans, MessageState.COMPLETE, metrics)
-    assert [each.belief for each in rounds_of(store.message(begun.id))] == [None, belief]
-
-
-@pytest.mark.parametrize("stored", [None, [], {}, {"source": "model", "acceptance": 3}])
-def test_a_damaged_belief_costs_no_round(store: ConversationStore, stored: object) -> None:
-    round_ = Round(
-        index=0,
-        gamma=0,
-        proposed=0,
-        accepted=0,
-        tokens=(Token(id=3, text="!", origin="plain", target_prob=1.0),),
-    )
-    begun = store.begin_reply(store.create("chat").id, None, {})
-    metrics = {ROUND_LOG: round_log([round_]), GAMMA_BELIEF: stored}
-    spans = [TokenSpan(1, "plain", 3, 1.0)]
-    store.finish_reply(begun.id, "!", spans, MessageState.COMPLETE, metrics)
-    assert rounds_of(store.message(begun.id)) == (round_,)
-
-
-@pytest.mark.parametrize("log", [None, "x", [[1]], [[1, 1, 1, 99, 0, 0, 0, 0, 0]], [["a"] * 9]])
-def test_a_round_log_that_does_not_fit_is_ignored(log: object) -> None:
-    message = Message(
-        id=1,
-        conversation_id=1,
-        parent_id=None,
-        role="assistant",
-        text="ab",
-        created_at=0.0,
-        spans=one_span_a_character("ab"),
-        metrics={ROUND_LOG: log},
-    )
-    assert rounds_of(message) == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        ("Hello", "Hello"),
-        ("", NEW_CHAT),
-        (" \n\t ", NEW_CHAT),
-        ("\n\n  # A heading\nand text", "A heading"),
-        ("```python\nprint(1)\n```", "print(1)"),
-        ("- [ ] do it\n- more", "[ ] do it"),
-        ("???", "???"),
-        ("a  b\tc\x00d", "a b c d"),
-        (
-            "Write a Python function that checks whether a string is a palindrome",
-            "Write a Python function that checks whether a…",
-        ),
-        ("x" * 100, "x" * 47 + "…"),
-        ("日" * 100, "日" * 47 + "…"),
-        ("a" * 46 + "e\u0301" + "b" * 20, "a" * 46 + "…"),
-        ("a" * 44 + "👩‍👩‍👧" + "b" * 20, "a" * 44 + "…"),
-    ],
-)
-def test_a_title_is_the_first_line_cut_at_a_word(text: str, title: str) -> None:
-    assert title_from(text) == title
-
-
-@given(st.text(max_size=200))
-def test_a_title_is_one_short_line_whatever_the_text(text: str) -> None:
-    title = title_from(text)
-    assert 1 <= len(title) <= MAX_DERIVED
-    assert len(title.splitlines()) == 1
-    title.encode()
