@@ -1,7 +1,7 @@
 """Training a head on generated text: the host stays as it is, only the head learns.
 
-Matrices learn by Muon (Jordan et al. 2024; its size matched to AdamW's as in arXiv 2502.16982),
-which needs fewer steps than AdamW alone; norms learn by AdamW.
+Matrices learn by Muon (Jordan et al. 2024; its size matched to AdamW's as in arXiv 2502.16982), and
+norms by AdamW. docs/mtp.md has what was compared.
 """
 
 import math
