@@ -15,6 +15,8 @@ from core.events import GammaBelief
 from core.requests import MAX_GAMMA
 
 _RATE_DECAY = 0.5 ** (1 / 32)
+_RATE_KEPT = 0.1
+"""How much of its forerunner's tokens and time a new reply begins with."""
 _NAMELESS = ""
 _PROBE_GAMMA = 3
 
@@ -100,8 +102,8 @@ class AutoGamma:
     """The length that makes the most tokens per second, 0 included; lives as long as the pair.
 
     Times carry over from reply to reply, as the pair does not change, and a part of what was
-    accepted, as the text does; the speed that a draft must beat is that of the reply, and begins as
-    plain decoding's. A source that knows how sure it is of each token (a draft model) goes on while
+    accepted and of the speed that a draft must beat, as the text does; that speed is at least plain
+    decoding's. A source that knows how sure it is of each token (a draft model) goes on while
     that pays; of others (n-gram matches) it asks for the length of most value. One that is off is
     tried again for three rounds after 16, then 32, 64 and 128.
     """
@@ -126,8 +128,9 @@ class AutoGamma:
             self._source(name).seed(time_ms)
 
     def begin(self) -> None:
-        """Begin a reply: forget its forerunner's speed, and doubt what was made of drafting."""
-        self._tokens = self._time_ms = 0.0
+        """Begin a reply: doubt its forerunner's speed, and what was made of drafting."""
+        self._tokens *= _RATE_KEPT
+        self._time_ms *= _RATE_KEPT
         for source in self._sources.values():
             source.begin()
 
@@ -176,7 +179,7 @@ class AutoGamma:
         known = self._source(draft.source)
         draft_ms = known.observe(draft, accepted, draft_ms, self._rounds)
         added_ms = draft_ms + self._verify.at(len(draft.ids) + 1) - self._verify.at(1)
-        known.observe_gain(accepted - self._rate() * added_ms)
+        known.observe_gain(accepted, added_ms, self._rate())
 
     def belief(self) -> GammaBelief | None:
         """Return what is believed of the source that drafted last."""
@@ -214,7 +217,7 @@ class AutoGamma:
 
     def _best(self, source: Source) -> int:
         if source.is_confident:
-            return MAX_GAMMA if source.gain() > 0 else 0
+            return MAX_GAMMA if source.gain(self._rate()) > 0 else 0
         rate = self._rate()
         best, best_value, value, survival = 0, 0.0, 0.0, 1.0
         for gamma, stands in enumerate(source.acceptance_by_position(), start=1):

@@ -139,15 +139,17 @@ class Source:
         self._stood = [0.0] * MAX_GAMMA
         self._bucket_judged = [0.0] * _BUCKETS
         self._bucket_stood = [0.0] * _BUCKETS
-        self._gain = _PRIOR_GAIN * _PRIOR_WEIGHT
-        self._gain_weight = _PRIOR_WEIGHT
+        self._won = _PRIOR_GAIN * _PRIOR_WEIGHT
+        self._spent_ms = 0.0
+        self._tried = _PRIOR_WEIGHT
 
     def begin(self) -> None:
         """Doubt what was learnt of the last reply, whose text was another; times stay."""
         for counts in (self._judged, self._stood):
             counts[:] = [_COUNTS_KEPT * count for count in counts]
-        self._gain = _GAIN_KEPT * self._gain + (1 - _GAIN_KEPT) * _PRIOR_GAIN * _PRIOR_WEIGHT
-        self._gain_weight = _GAIN_KEPT * self._gain_weight + (1 - _GAIN_KEPT) * _PRIOR_WEIGHT
+        self._won = _GAIN_KEPT * self._won + (1 - _GAIN_KEPT) * _PRIOR_GAIN * _PRIOR_WEIGHT
+        self._spent_ms *= _GAIN_KEPT
+        self._tried = _GAIN_KEPT * self._tried + (1 - _GAIN_KEPT) * _PRIOR_WEIGHT
 
     def seed(self, step_ms: float) -> None:
         self.step_ms = step_ms
@@ -195,16 +197,21 @@ class Source:
                 self._bucket_stood[bucket] = _DECAY * self._bucket_stood[bucket] + stood
         return draft_ms
 
-    def observe_gain(self, gain: float) -> None:
-        """Learn what a round made beyond what its time is worth; one bad round is not a verdict."""
-        self._gain = _DECAY * self._gain + max(gain, -1.0)
-        self._gain_weight = _DECAY * self._gain_weight + 1.0
-        if self.gain() > 0:
+    def observe_gain(self, accepted: int, added_ms: float, rate: float) -> None:
+        """Learn what a round won in tokens, and in which time more than a plain one's.
+
+        One bad round is not a verdict: it costs a token at most, at that many tokens a ms.
+        """
+        self._won = _DECAY * self._won + accepted
+        most_ms = (accepted + 1.0) / rate if rate > 0 else 0.0
+        self._spent_ms = _DECAY * self._spent_ms + min(added_ms, most_ms)
+        self._tried = _DECAY * self._tried + 1.0
+        if self.gain(rate) > 0:
             self._trial_wait = _TRIAL_WAIT_ROUNDS
 
-    def gain(self) -> float:
-        """Return the tokens that a round of this source makes beyond what its time is worth."""
-        return self._gain / self._gain_weight
+    def gain(self, rate: float) -> float:
+        """Return the tokens that a round wins beyond what its time is worth at tokens a ms."""
+        return (self._won - rate * self._spent_ms) / self._tried
 
     def mean_acceptance(self) -> float:
         """Return the chance that a token stands where those before it did, wherever it is."""

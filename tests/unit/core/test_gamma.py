@@ -212,6 +212,21 @@ def test_a_hard_reply_after_an_easy_one_is_judged_by_its_own_speed():
     assert world.rate > 1.1 / 50.0
 
 
+def test_a_copied_reply_after_another_one_does_not_begin_with_slow_drafts():
+    """A draft model that beats plain decoding costs speed where text is copied for nothing."""
+    controller = AutoGamma()
+    for _ in range(40):
+        controller.next()
+        controller.observe(Draft((1,) * 4, source="ngram-8"), 4, 0.1, 60.0)
+    for _ in range(4):
+        controller.next()
+        draft = Draft((1,) * 4, source="model", confidence=(0.95,) * 4, steps=4)
+        controller.observe(draft, 4, 100.0, 60.0)
+    assert not controller.worth_drafting("model", 0.9, 3)
+    controller.begin()
+    assert not controller.worth_drafting("model", 0.9, 3)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_some_bad_luck_does_not_switch_a_good_drafter_off(seed):
     world = World(step_ms=20.0, slope=0.03, acceptance=0.8, seed=seed)
