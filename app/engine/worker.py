@@ -7,6 +7,7 @@ event. Nothing of Qt is used here, so the thread can be tested and closed withou
 
 import logging
 import queue
+import sys
 import threading
 import traceback
 from collections import deque
@@ -39,6 +40,12 @@ from core.requests import GenerateRequest
 logger = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_S = 5.0
+_SWITCH_INTERVAL_S = 0.0002
+"""How long one thread may keep the interpreter lock when another wants it.
+
+Every operation of a model gives the lock up and takes it back. At Python's own 5 ms decoding
+stands still while the window works; docs/measurements.md has what this is worth.
+"""
 
 
 class EngineThread:
@@ -103,9 +110,10 @@ class EngineThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._perform(job)
-        self._engine = None
+        with _short_switch_interval():
+            while (job := self._jobs.get()) is not None:
+                self._perform(job)
+            self._engine = None
 
     def _perform(self, job: Job) -> None:
         ended = False
@@ -195,6 +203,17 @@ class EngineThread:
                     message=f"The {left_out} oldest messages were left out so that the chat fits.",
                 )
         yield from engine.generate(request, cancel)
+
+
+@contextmanager
+def _short_switch_interval() -> Iterator[None]:
+    """Let the threads of the process take turns often inside the block."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def fit_prompt(

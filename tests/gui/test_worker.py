@@ -1,5 +1,6 @@
 """The engine's thread: order of events, one end per job, errors, cancelling, closing."""
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -138,6 +139,24 @@ def test_the_engine_is_made_on_its_own_thread() -> None:
     bench.wait(bench.thread.submit(Load(LOAD)).id, Loaded)
     assert makers == ["paceline-engine"]
     assert bench.thread.shutdown()
+
+
+def test_a_working_window_holds_the_engine_up_for_a_fraction_of_a_millisecond() -> None:
+    """A model gives the interpreter lock up in every operation, and waits to have it back."""
+    before = sys.getswitchinterval()
+    seen = []
+
+    def factory() -> FakeEngine:
+        seen.append(sys.getswitchinterval())
+        return FakeEngine()
+
+    bench = Bench(FakeEngine())
+    bench.thread = EngineThread(factory)
+    bench.thread.start()
+    bench.wait(bench.thread.submit(Load(LOAD)).id, Loaded)
+    assert bench.thread.shutdown()
+    assert seen == [pytest.approx(0.0002)]
+    assert sys.getswitchinterval() == before
 
 
 def test_a_load_reports_progress_and_can_be_cancelled(bench: Bench) -> None:
