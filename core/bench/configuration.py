@@ -1,6 +1,6 @@
-"""How a configuration is written: ``off``, ``ngram:auto``, ``model:4``, ``ngram:8:block@0.7``."""
+"""How a configuration is written: ``off``, ``ngram:auto``, ``mtp/NAME:3``, ``model:4@0.7``."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,12 +16,14 @@ from core.requests import (
 )
 
 _FORM = "Write off, or DRAFTER:GAMMA or DRAFTER:GAMMA:RULE, with @TEMPERATURE after it if wanted."
+_READS_HEAD = (DrafterKind.MTP, DrafterKind.HYBRID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """One way of making replies; its text is what :func:`parse_configuration` reads.
 
+    ``head`` names one of several heads; without it the one that the pair is loaded with drafts.
     Raises UserError naming the field, its value and its range.
     """
 
@@ -29,8 +31,13 @@ class Configuration:
     gamma: int | Literal["auto"] = AUTO_GAMMA
     rule: str = Rule.EXACT
     temperature: float = 0.0
+    head: str = ""
 
     def __post_init__(self) -> None:
+        if self.head and self.drafter not in _READS_HEAD:
+            raise UserError(
+                f"The drafter {self.drafter} has no head.", "Name one behind mtp or hybrid."
+            )
         self.speculation()
         self.sampling(0)
 
@@ -42,7 +49,7 @@ class Configuration:
     @property
     def name(self) -> str:
         """The text that stands for it in reports; what is usual is left out."""
-        parts = [str(self.drafter)]
+        parts = [f"{self.drafter}/{self.head}" if self.head else str(self.drafter)]
         if not self.plain:
             parts.append(str(self.gamma))
             if self.rule != Rule.EXACT:
@@ -73,8 +80,9 @@ def parse_configuration(text: str) -> Configuration:
 
     Raises UserError quoting the text and saying what is wrong with it.
     """
-    head, at, tail = text.strip().partition("@")
-    drafter, *rest = head.split(":")
+    before, at, tail = text.strip().partition("@")
+    first, *rest = before.split(":")
+    drafter, slash, head = first.partition("/")
     try:
         temperature = float(tail) if at else 0.0
     except ValueError:
@@ -82,12 +90,16 @@ def parse_configuration(text: str) -> Configuration:
     kinds = [str(kind) for kind in DrafterKind]
     if drafter not in kinds:
         raise UserError(f"{text!r} names no drafter.", f"Begin with one of: {', '.join(kinds)}.")
+    if slash and not head:
+        raise UserError(f"{text!r} names no head after the slash.", "Write mtp/NAME:GAMMA.")
     if len(rest) > 2 or (rest and drafter == DrafterKind.OFF):
         raise UserError(f"{text!r} has too many parts.", _FORM)
     gamma = _gamma(text, rest)
     rule = rest[1] if len(rest) > 1 else Rule.EXACT
     try:
-        return Configuration(drafter=drafter, gamma=gamma, rule=rule, temperature=temperature)
+        return Configuration(
+            drafter=drafter, gamma=gamma, rule=rule, temperature=temperature, head=head
+        )
     except UserError as error:
         raise UserError(f"{text!r} cannot be run: {error.message}", error.action) from None
 
@@ -117,18 +129,24 @@ def default_configurations(drafters: Sequence[DrafterOption]) -> tuple[Configura
     return (Configuration(drafter=DrafterKind.OFF), *chosen)
 
 
-def require_available(
-    configurations: Sequence[Configuration], drafters: Sequence[DrafterOption]
-) -> None:
+def require_head(configuration: Configuration, heads: Collection[str]) -> None:
+    """Raise UserError for a configuration whose head is not among the names."""
+    if configuration.head not in heads:
+        raise UserError(
+            f"{configuration.name} names a head that is not there.",
+            f"Give it with --also-head {configuration.head}=FOLDER.",
+        )
+
+
+def require_available(configuration: Configuration, drafters: Sequence[DrafterOption]) -> None:
     """Raise UserError for a configuration whose drafter the loaded pair does not have."""
     reasons = {option.kind: option.reason for option in drafters if not option.available}
-    for configuration in configurations:
-        if configuration.drafter in reasons:
-            reason = reasons[configuration.drafter].rstrip(".")
-            raise UserError(
-                f"{configuration.name} cannot be run: {reason}.",
-                "Leave it out, or choose another pair.",
-            )
+    if configuration.drafter in reasons:
+        reason = reasons[configuration.drafter].rstrip(".")
+        raise UserError(
+            f"{configuration.name} cannot be run: {reason}.",
+            "Leave it out, or choose another pair.",
+        )
 
 
 def _gamma(text: str, rest: Sequence[str]) -> int | Literal["auto"]:

@@ -1,5 +1,6 @@
 """What a benchmark yields: frozen plain values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.bench.machine import Machine
@@ -78,7 +79,8 @@ class Summary:
 class BenchResult:
     """A whole run. ``complete`` is False where it was stopped or broke off.
 
-    ``peak_bytes`` is the most that the process ever held, loading included.
+    ``peak_bytes`` is the most that the process ever held, loading included. ``heads`` are by the
+    names that configurations give them, "" for the pair's own.
     """
 
     complete: bool
@@ -93,6 +95,7 @@ class BenchResult:
     peak_bytes: int
     summaries: tuple[Summary, ...]
     measurements: tuple[Measurement, ...]
+    heads: Mapping[str, str]
     notices: tuple[str, ...] = ()
 
 

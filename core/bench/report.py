@@ -53,8 +53,10 @@ def headline(result: BenchResult) -> tuple[str, ...]:
     place = [machine.processor, f"{machine.cores} cores", f"{machine.torch_threads} threads used"]
     place += [format_bytes(machine.memory_bytes), machine.system, *filter(None, [machine.gpu])]
     replies = f"{len(result.measurements)} replies"
+    heads = [f"{f'{name}: ' if name else ''}{head}" for name, head in result.heads.items()]
     lines = (
         f"{pair}, {result.precision} on {result.device}",
+        *([f"heads: {'; '.join(heads)}"] if heads else []),
         ", ".join(place),
         f"Python {machine.python}, {versions}; {machine.load_average:g} busy threads before",
         f"{replies}, repeats {result.repeats}, seed {result.seed}, caches {result.caches}",

@@ -8,7 +8,7 @@ What an automatic gamma has learnt stays from reply to reply, as it does in a ch
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -97,33 +97,45 @@ def run_bench(
     plan: Plan,
     cancel: CancelToken,
     *,
+    heads: Mapping[str, tuple[BenchEngine, Loaded]] | None = None,
     machine: Callable[[], Machine] = describe_machine,
 ) -> Iterator[BenchEvent]:
     """Yield the progress of a benchmark; the last event is its only BenchEnded.
 
-    ``loaded`` is what ``engine`` holds. Cancelling takes at most one round or prefill chunk; what
-    was measured before is in the result, and so it is where a reply fails.
+    ``loaded`` is what ``engine`` holds; ``heads`` has for each further head that the plan names the
+    same pair loaded with it, and what that holds. Cancelling takes at most one round or prefill
+    chunk; what was measured before is in the result, and so it is where a reply fails.
 
     Raises UserError for a configuration that the loaded pair cannot run, before anything runs.
     """
-    require_available(plan.configurations, loaded.drafters)
+    engines = {"": (engine, loaded), **(heads or {})}
+    for configuration in plan.configurations:
+        _, held = engines[configuration.head]
+        require_available(configuration, held.drafters)
     where = machine()
     steps = schedule(plan)
     measured: list[Measurement] = []
 
     def ended(failure: Failed | None = None) -> BenchEnded:
         complete = failure is None and len(measured) == len(steps)
-        return BenchEnded(result=_result(plan, loaded, where, measured, complete), failure=failure)
+        holds = {name: held for name, (_, held) in engines.items()}
+        return BenchEnded(result=_result(plan, holds, where, measured, complete), failure=failure)
+
+    def made(
+        step: Step, max_new_tokens: int | None = None, order: int = 0
+    ) -> Measurement | Failed | None:
+        chosen, _ = engines[step.configuration.head]
+        return measure(chosen, step, plan.seed, cancel, order=order, max_new_tokens=max_new_tokens)
 
     for index, configuration in enumerate(plan.configurations, start=1):
         yield WarmUp(index=index, total=len(plan.configurations), configuration=configuration.name)
         step = Step(repeat=0, case=plan.cases[0], configuration=configuration)
-        outcome = measure(engine, step, plan.seed, cancel, max_new_tokens=_WARM_UP_TOKENS)
+        outcome = made(step, _WARM_UP_TOKENS)
         if outcome is None or isinstance(outcome, Failed):
             yield ended(outcome)
             return
     for index, step in enumerate(steps):
-        outcome = measure(engine, step, plan.seed, cancel, order=index)
+        outcome = made(step, order=index)
         if outcome is None or isinstance(outcome, Failed):
             yield ended(outcome)
             return
@@ -218,12 +230,14 @@ def _measurement(
 
 def _result(
     plan: Plan,
-    loaded: Loaded,
+    holds: Mapping[str, Loaded],
     machine: Machine,
     measured: Sequence[Measurement],
     complete: bool,
 ) -> BenchResult:
-    notices = [notice for one in measured for notice in one.notices]
+    loaded = holds[""]
+    notices = [notice for held in holds.values() for notice in held.notices]
+    notices += [notice for one in measured for notice in one.notices]
     return BenchResult(
         complete=complete,
         target=loaded.target,
@@ -238,5 +252,6 @@ def _result(
         peak_bytes=max([peak_resident_bytes(), *(one.resident_bytes for one in measured)]),
         summaries=summarise(measured, plan.configurations),
         measurements=tuple(measured),
-        notices=tuple(dict.fromkeys([*loaded.notices, *notices])),
+        heads={name: held.head for name, held in holds.items() if held.head},
+        notices=tuple(dict.fromkeys(notices)),
     )

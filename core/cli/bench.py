@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,12 @@ from rich.measure import Measurement as RichMeasurement
 
 from core.bench.cases import load_cases, parse_suites
 from core.bench.chart import draw_chart
-from core.bench.configuration import Configuration, default_configurations, parse_configurations
+from core.bench.configuration import (
+    Configuration,
+    default_configurations,
+    parse_configurations,
+    require_head,
+)
 from core.bench.files import replace_file
 from core.bench.records import BenchEnded, BenchEvent, BenchResult, WarmUp
 from core.bench.report import EXPLANATION, headline, to_csv, to_json, to_markdown, to_table
@@ -32,6 +38,8 @@ from core.cli.tty import echo_off
 from core.errors import BugError, UserError
 from core.requests import DrafterKind
 
+_HEAD_NAME = re.compile(r"[A-Za-z0-9-]+")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
@@ -44,7 +52,10 @@ class Output:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Run the benchmark of the arguments and write its reports; return the exit code."""
     outputs = outputs_of(args)
+    heads = heads_of(args)
     asked = None if args.config is None else parse_configurations(args.config)
+    for configuration in asked or ():
+        require_head(configuration, {"", *heads})
     plan = Plan(
         cases=load_cases(
             parse_suites(args.suite), per_suite=args.prompts, max_new_tokens=args.max_new_tokens
@@ -55,18 +66,38 @@ def run(args: argparse.Namespace, context: Context) -> int:
     )
     errors = make_console(context.stderr)
     with progress_line(errors) as on_progress:
-        engine, loaded = load(context, load_request_of(args), on_progress)
-    for notice in loaded.notices:
+        request = load_request_of(args)
+        engine, loaded = load(context, request, on_progress)
+        others = {
+            name: load(context, replace(request, head=folder), on_progress)
+            for name, folder in heads.items()
+        }
+    holds = [loaded, *(held for _, held in others.values())]
+    for notice in dict.fromkeys(notice for held in holds for notice in held.notices):
         say(errors, notice)
     if asked is None:
         plan = replace(plan, configurations=default_configurations(loaded.drafters))
     cancel = CancelToken()
     with interrupt_cancels(cancel, even_if_ignored=True), _shown(errors) as show:
-        ended = _follow(run_bench(engine, loaded, plan, cancel), show)
+        ended = _follow(run_bench(engine, loaded, plan, cancel, heads=others), show)
     _write(ended.result, outputs, context)
     if ended.failure is not None:
         raise failure_of(ended.failure)
     return EXIT_DONE if ended.result.complete else EXIT_INTERRUPTED
+
+
+def heads_of(args: argparse.Namespace) -> dict[str, str]:
+    """Return the folders of further heads by name. Raises UserError for what is no such pair."""
+    heads: dict[str, str] = {}
+    for text in args.also_head:
+        name, _, folder = text.partition("=")
+        if not _HEAD_NAME.fullmatch(name) or not folder or name in heads:
+            raise UserError(
+                f"--also-head {text!r} does not name a head.",
+                "Write NAME=FOLDER, with a name of letters, digits and dashes for each.",
+            )
+        heads[name] = folder
+    return heads
 
 
 def outputs_of(args: argparse.Namespace) -> tuple[Output, ...]:

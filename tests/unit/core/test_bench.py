@@ -15,6 +15,7 @@ from core.bench.configuration import (
 )
 from core.bench.machine import peak_resident_bytes, resident_bytes
 from core.bench.records import BenchEnded, BenchEvent, Measured, WarmUp
+from core.bench.report import headline
 from core.bench.runner import Plan, run_bench, schedule
 from core.cancel import CancelToken
 from core.engine import Engine
@@ -54,6 +55,31 @@ def plan_of(
     *configurations: Configuration, cases: tuple[Case, ...] = (SHORT,), repeats: int = 1
 ) -> Plan:
     return Plan(cases=cases, configurations=configurations, repeats=repeats, seed=7)
+
+
+def test_each_configuration_is_made_by_the_engine_with_its_head(engine: Engine) -> None:
+    class Counted:
+        def __init__(self) -> None:
+            self.made: list[str] = []
+
+        def generate(self, request: GenerateRequest, cancel: CancelToken) -> Iterator[Event]:
+            self.made.append(request.speculation.drafter)
+            return engine.generate(request, cancel)
+
+        def clear_caches(self) -> None:
+            engine.clear_caches()
+
+    own, other = Counted(), Counted()
+    plan = plan_of(OFF, NGRAM, parse_configuration("hybrid/other:2"), repeats=2)
+    loaded = engine.loaded
+    assert loaded is not None
+    there = replace(loaded, head="parallel on tiny", notices=("It is small.",))
+    heads = {"other": (other, there)}
+    ended = last_of(list(run_bench(own, loaded, plan, CancelToken(), heads=heads)))
+    assert (len(own.made), other.made) == (6, ["hybrid"] * 3)
+    assert ended.result.heads == {"other": "parallel on tiny"}
+    assert "It is small." in ended.result.notices
+    assert "heads: other: parallel on tiny" in headline(ended.result)
 
 
 def test_the_order_is_shuffled_and_its_seed_repeats_it() -> None:

@@ -100,6 +100,13 @@ def test_a_configuration_is_read_and_written_in_the_same_way(
     assert parse_configuration(read.name) == read
 
 
+def test_a_configuration_can_name_one_of_several_heads() -> None:
+    read = parse_configuration("mtp/mine:3@0.7")
+    assert (read.drafter, read.head, read.gamma, read.temperature) == ("mtp", "mine", 3, 0.7)
+    assert read.name == "mtp/mine:3@0.7"
+    assert read.baseline.name == "off@0.7"
+
+
 def test_what_is_left_out_is_automatic_exact_and_greedy() -> None:
     assert parse_configuration(" hybrid ") == parse_configuration("hybrid:auto:exact@0")
 
@@ -120,6 +127,8 @@ def test_what_is_left_out_is_automatic_exact_and_greedy() -> None:
         ("model:4@warm", "no number after the @"),
         ("model:4@-1", "temperature is -1"),
         ("model:4@nan", "temperature is nan"),
+        ("mtp/", "no head after the slash"),
+        ("model/mine:4", "The drafter model has no head"),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_quoted_with_what_is_wrong(

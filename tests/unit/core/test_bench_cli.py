@@ -93,6 +93,10 @@ def test_markdown_can_go_to_standard_output(model: tuple[str, str]) -> None:
         (("--prompts", "-1"), "prompts is -1"),
         (("--max-new-tokens", "0"), "max_new_tokens is 0"),
         (("--seed", "-1"), "seed is -1"),
+        (("--config", "mtp/mine:3"), "mtp/mine:3 names a head that is not there"),
+        (("--also-head", "mine"), "--also-head 'mine' does not name a head"),
+        (("--also-head", "a b=heads"), "--also-head 'a b=heads' does not name a head"),
+        (("--also-head", "a=x", "--also-head", "a=y"), "--also-head 'a=y' does not name a head"),
         (("--plot", "-"), "A picture cannot be written to standard output"),
         (("--json", "--csv", "-"), "Two reports cannot share standard output"),
         (("--csv", "/nowhere/report.csv"), "no folder /nowhere"),
@@ -112,6 +116,17 @@ def test_what_is_wrong_is_said_in_one_line_before_anything_is_loaded(
     assert command.complaint.count("\n") == 1
     assert command.out.getvalue() == ""
     assert engine.load_requests == []
+
+
+def test_further_heads_are_loaded_and_measured_in_the_same_run(model: tuple[str, str]) -> None:
+    engine = FakeEngine()
+    command = CommandLine(engine=engine)
+    options = ("--config", "ngram:4,hybrid/mine:4", "--also-head", "mine=heads/mine", "--json")
+    assert command.run("bench", *model, *TINY[:-2], *options) == 0
+    assert [request.head for request in engine.load_requests] == [None, "heads/mine"]
+    result = json.loads(command.out.getvalue())
+    measured = [one["configuration"] for one in result["summaries"]]
+    assert measured == ["off", "ngram:4", "hybrid/mine:4"]
 
 
 def test_a_drafter_that_the_pair_lacks_is_named_with_its_reason(model: tuple[str, str]) -> None:

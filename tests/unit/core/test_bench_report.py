@@ -76,6 +76,7 @@ RESULT = BenchResult(
         summary_of("edit", "off", 10.0, None),
         summary_of("edit", "ngram:4:typical@1", 23.456, 2.3456),
     ),
+    heads={},
     measurements=(),
     notices=("The draft model holds 512 tokens.",),
 )
