@@ -1,20 +1,29 @@
-"""The first passes of a loaded pair on a GPU: what they cost, and whether memory suffices."""
+"""The first passes of a loaded pair: what they cost and, on a GPU, whether memory suffices."""
 
 import logging
 from collections.abc import Callable
 
 import torch
 
-from core.models.measure import measure_verify_ms
+from core.models.lean.runner import LeanRunner
+from core.models.measure import VERIFY_ROWS, measure_verify_ms
 from core.parts import Parts
-from core.requests import DrafterKind
+from core.requests import MAX_GAMMA, DrafterKind
 
 logger = logging.getLogger(__name__)
 
 
+_LEAN_ROWS = (1, MAX_GAMMA + 1, 8)
+"""Few, as a pass takes long. Rows after the eighth are dear: they are multiplied, no more read."""
+
+
 def needs_warming(parts: Parts) -> bool:
-    """Return whether costs are worth measuring before the first reply: on CUDA they are steps."""
-    return parts.target.runner.device.type == "cuda"
+    """Return whether costs are worth measuring before the first reply: where they are no line.
+
+    On CUDA they are steps, and in int8 on the CPU they have a knee.
+    """
+    runner = parts.target.runner
+    return runner.device.type == "cuda" or isinstance(runner, LeanRunner)
 
 
 def warm_up(parts: Parts, cancelled: Callable[[], bool]) -> bool:
@@ -25,7 +34,9 @@ def warm_up(parts: Parts, cancelled: Callable[[], bool]) -> bool:
     they had allocated given back.
     """
     try:
-        verify_ms = measure_verify_ms(parts.target.runner, cancelled=cancelled)
+        runner = parts.target.runner
+        rows = _LEAN_ROWS if isinstance(runner, LeanRunner) else VERIFY_ROWS
+        verify_ms = measure_verify_ms(runner, rows, cancelled=cancelled)
         step_ms: dict[str, float] = {}
         if parts.draft is not None and not cancelled():
             measured = measure_verify_ms(parts.draft.runner, (1,), cancelled=cancelled)

@@ -3,20 +3,18 @@
 The automatic controller maximises tokens per second, not acceptance. A token is drafted where the
 chance that it stands is worth its time: S_k / (t_d + V(k + 1) - V(k)) > lambda, where S_k is
 the chance that all of the first k stand, t_d a token's drafting time, V(rows) the measured time
-of a verification, and lambda the tokens per millisecond at present.
+of a verification, and lambda the tokens per millisecond at present: halfway between those of all
+rounds and those of rounds of the same source, as what follows is in part more of the same.
 """
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from core.decoding.gamma_records import Source, VerifyTimes
+from core.decoding.gamma_records import Rate, Source, VerifyTimes
 from core.drafting.base import Draft
 from core.events import GammaBelief
 from core.requests import MAX_GAMMA
 
-_RATE_DECAY = 0.5 ** (1 / 32)
-_RATE_KEPT = 0.1
-"""How much of its forerunner's tokens and time a new reply begins with."""
 _NAMELESS = ""
 _PROBE_GAMMA = 3
 
@@ -40,7 +38,7 @@ class GammaController(Protocol):
     def limit(self, source: str) -> int:
         """Return the longest draft that this source should make now; 0 tells it to decline."""
 
-    def worth_judging(self, survival: float, drafted: int) -> bool:
+    def worth_judging(self, source: str, survival: float, drafted: int) -> bool:
         """Return whether verifying one more token pays, whose distribution is at hand.
 
         ``survival`` is the chance that it and the ``drafted`` ones before it all stand.
@@ -78,7 +76,7 @@ class FixedGamma:
         """Return the fixed draft length."""
         return self._gamma
 
-    def worth_judging(self, survival: float, drafted: int) -> bool:
+    def worth_judging(self, source: str, survival: float, drafted: int) -> bool:
         """Return True: the length is fixed."""
         return True
 
@@ -113,8 +111,7 @@ class AutoGamma:
     def __init__(self) -> None:
         self._verify = VerifyTimes()
         self._sources: dict[str, Source] = {}
-        self._tokens = 0.0
-        self._time_ms = 0.0
+        self._rate = Rate()
         self._rounds = 0
         self._last: str | None = None
 
@@ -129,8 +126,7 @@ class AutoGamma:
 
     def begin(self) -> None:
         """Begin a reply: doubt its forerunner's speed, and what was made of drafting."""
-        self._tokens *= _RATE_KEPT
-        self._time_ms *= _RATE_KEPT
+        self._rate.begin()
         for source in self._sources.values():
             source.begin()
 
@@ -154,15 +150,15 @@ class AutoGamma:
         # What a step costs shows in the first draft only.
         return best if known.is_measured else min(best, _PROBE_GAMMA)
 
-    def worth_judging(self, survival: float, drafted: int) -> bool:
+    def worth_judging(self, source: str, survival: float, drafted: int) -> bool:
         """Return whether the chance to stand is worth the time of one more row."""
-        return survival > self._rate() * self._verify.added_ms(drafted + 1)
+        return survival > self._worth(self._source(source)) * self._verify.added_ms(drafted + 1)
 
     def worth_drafting(self, source: str, survival: float, drafted: int) -> bool:
         """Return whether the chance to stand is worth a draft step and one more row."""
         known = self._source(source)
         cost_ms = known.step_ms + self._verify.added_ms(drafted + 1)
-        return survival * known.mean_acceptance() > self._rate() * cost_ms
+        return survival * known.mean_acceptance() > self._worth(known) * cost_ms
 
     def acceptance(self, source: str, confidence: float) -> float:
         """Return how often tokens of such confidence stood, the confidence itself at first."""
@@ -171,15 +167,15 @@ class AutoGamma:
     def observe(self, draft: Draft, accepted: int, draft_ms: float, verify_ms: float) -> None:
         """Learn acceptance, times and the present speed."""
         self._verify.observe(len(draft.ids) + 1, verify_ms)
-        self._tokens = _RATE_DECAY * self._tokens + accepted + 1
-        self._time_ms = _RATE_DECAY * self._time_ms + draft_ms + verify_ms
+        self._rate.observe(accepted + 1, draft_ms + verify_ms)
         if not draft.ids and not draft.steps:
             return
         self._last = draft.source
         known = self._source(draft.source)
+        known.rate.observe(accepted + 1, draft_ms + verify_ms)
         draft_ms = known.observe(draft, accepted, draft_ms, self._rounds)
         added_ms = draft_ms + self._verify.at(len(draft.ids) + 1) - self._verify.at(1)
-        known.observe_gain(accepted, added_ms, self._rate())
+        known.observe_gain(accepted, added_ms, self._worth(known))
 
     def belief(self) -> GammaBelief | None:
         """Return what is believed of the source that drafted last."""
@@ -209,16 +205,19 @@ class AutoGamma:
             self._sources[name] = Source(self._rounds, kin)
         return self._sources[name]
 
-    def _rate(self) -> float:
-        """Return tokens per millisecond now, and at least what plain decoding makes."""
+    def _worth(self, source: Source) -> float:
+        """Return the tokens per millisecond that a draft of this source must make at least.
+
+        Each half of it is at least what plain decoding makes.
+        """
         plain_ms = self._verify.at(1)
         plain = 1.0 / plain_ms if plain_ms > 0 else 0.0
-        return max(plain, self._tokens / self._time_ms if self._time_ms > 0 else 0.0)
+        return (max(plain, self._rate.now()) + max(plain, source.rate.now())) / 2
 
     def _best(self, source: Source) -> int:
+        rate = self._worth(source)
         if source.is_confident:
-            return MAX_GAMMA if source.gain(self._rate()) > 0 else 0
-        rate = self._rate()
+            return MAX_GAMMA if source.gain(rate) > 0 else 0
         best, best_value, value, survival = 0, 0.0, 0.0, 1.0
         for gamma, stands in enumerate(source.acceptance_by_position(), start=1):
             survival *= stands

@@ -22,6 +22,8 @@ _PRIOR_WEIGHT = 2.0
 _PRIOR_GAIN = 0.5
 """An unknown draft model is tried for a few rounds before it can be found too slow."""
 _GAIN_KEPT = 0.5
+_RATE_KEPT = 0.1
+"""How much of its forerunner's tokens and time a new reply begins with."""
 _COUNTS_KEPT = 0.25
 """How much of its counts a new reply begins with: its text may be copied where none was before."""
 _CONFIDENCE_WEIGHT = 4.0
@@ -121,12 +123,34 @@ def _line(known: Sequence[tuple[int, float]], count: int) -> list[float]:
     return times
 
 
+class Rate:
+    """Tokens a millisecond of the rounds lately."""
+
+    def __init__(self) -> None:
+        self._tokens = 0.0
+        self._time_ms = 0.0
+
+    def begin(self) -> None:
+        """Begin a reply, whose text may be another."""
+        self._tokens *= _RATE_KEPT
+        self._time_ms *= _RATE_KEPT
+
+    def observe(self, tokens: int, time_ms: float) -> None:
+        self._tokens = _DECAY * self._tokens + tokens
+        self._time_ms = _DECAY * self._time_ms + time_ms
+
+    def now(self) -> float:
+        """Return the rate; 0 when unknown."""
+        return self._tokens / self._time_ms if self._time_ms > 0 else 0.0
+
+
 class Source:
     """What became of one kind of proposal: discounted counts under a prior."""
 
     def __init__(self, now: int, kin: "Source | None") -> None:
         """``kin`` has what is known of all sources of this kind; it knows when this one is new."""
         self._kin = kin
+        self.rate = Rate()
         self.step_ms = 0.0
         self._fixed_ms = 0.0
         self._timed = 0
@@ -145,6 +169,7 @@ class Source:
 
     def begin(self) -> None:
         """Doubt what was learnt of the last reply, whose text was another; times stay."""
+        self.rate.begin()
         for counts in (self._judged, self._stood):
             counts[:] = [_COUNTS_KEPT * count for count in counts]
         self._won = _GAIN_KEPT * self._won + (1 - _GAIN_KEPT) * _PRIOR_GAIN * _PRIOR_WEIGHT

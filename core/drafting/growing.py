@@ -42,7 +42,7 @@ class GrowingDraft:
         controller = self._context.gamma
         if controller is not None:
             self._survival *= controller.acceptance(self._source, sure)
-            if not controller.worth_judging(self._survival, len(self.ids)):
+            if not controller.worth_judging(self._source, self._survival, len(self.ids)):
                 return False
         if self._sampler.greedy:
             column = int(probs.argmax())

@@ -20,6 +20,7 @@ from core.models.lean.model import read_lean_model
 from core.models.lean.runner import LeanRunner
 from core.models.lean.shape import lean_obstacle
 from core.models.runner import EagerRunner
+from core.warmup import needs_warming, warm_up
 from tests.helpers.tiny import byte_tokenizer, ids, request, rounds, run
 
 SIZES = {
@@ -160,6 +161,18 @@ def test_shallow_passes_leave_no_trace(pairs):
         shallow = runner.forward_shallow([9], position, 1)
     assert shallow.shape == (1, 256)
     assert torch.equal(runner.forward(TEXT[50:60], 10), fresh.forward(TEXT[50:60], 10))
+
+
+def test_what_rows_cost_is_measured_before_the_first_reply(pairs):
+    """They cost little up to the eighth and much after it, so no line from one row tells."""
+    eager, lean = pairs["llama"]
+    parts = Engine.from_parts(target=lean, tokenizer=byte_tokenizer(), draft=lean)._parts
+    assert needs_warming(parts)
+    assert not needs_warming(Engine.from_parts(target=eager, tokenizer=byte_tokenizer())._parts)
+    assert parts.auto_gamma.next() == 0
+    assert warm_up(parts, lambda: False)
+    assert parts.auto_gamma.next() > 0
+    assert (parts.target.runner.length, parts.draft.runner.length) == (0, 0)
 
 
 @pytest.fixture(scope="module")

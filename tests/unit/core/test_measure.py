@@ -117,10 +117,10 @@ def test_a_seeded_controller_believes_the_measured_times_from_the_first_round():
 def test_where_every_row_costs_a_pass_a_seeded_controller_finds_no_row_worth_it():
     controller = AutoGamma()
     controller.seed(STEEP, {"model": 5.0})
-    assert not controller.worth_judging(0.99, 1)
+    assert not controller.worth_judging("model", 0.99, 1)
     assert not controller.worth_drafting("model", 0.99, 1)
     controller.seed(FLAT, {"model": 0.5})
-    assert controller.worth_judging(0.99, 1)
+    assert controller.worth_judging("model", 0.99, 1)
     assert controller.worth_drafting("model", 0.99, 1)
 
 
