@@ -9,6 +9,7 @@ from typing import Any
 from app.storage.files import write_atomic
 from app.training_records import TrainingChoices, Unfinished
 from core.errors import UserError
+from core.hub.files import parse_json
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ class UnfinishedStore:
     def load(self) -> Unfinished | None:
         """Return the training that is not finished, None where there is none."""
         try:
-            values: Any = json.loads(self.path.read_text(encoding="utf-8"))
+            values: Any = parse_json(self.path.read_text(encoding="utf-8"))
             choices = {**values.pop("choices")}
             choices["files"] = tuple(choices.get("files", ()))
             return Unfinished(choices=TrainingChoices(**choices), **values)

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -92,13 +93,40 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in ``path``; None where it is missing, unreadable or not an object."""
+def parse_json(text: str | bytes) -> Any:
+    """Return what ``text`` holds as JSON.
+
+    Raises ValueError for what is none, and for what json cannot read or nobody can count with:
+    values nested too deep, and numbers that no float holds.
+    """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(text, parse_int=_whole, parse_float=_real)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object in ``path``; None where it is missing, unreadable or not an object.
+
+    What is no regular file counts as missing: reading a pipe would wait for ever.
+    """
+    try:
+        data = parse_json(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def _whole(digits: str) -> int:
+    _real(digits)
+    return int(digits)
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
 
 
 def sha256_of(

@@ -3,13 +3,13 @@
 Layout: github.com/huggingface/safetensors, "Format": eight bytes of length, JSON, data.
 """
 
-import json
 import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import UserError
+from core.hub.files import parse_json
 
 _MAX_HEADER_BYTES = 100_000_000
 
@@ -38,7 +38,7 @@ def read_safetensors_header(path: Path) -> SafetensorsHeader:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > min(_MAX_HEADER_BYTES, size_bytes):
                 raise ValueError("the header is longer than the file")
-            entries = json.loads(file.read(length))
+            entries = parse_json(file.read(length))
         entries.pop("__metadata__", None)
         shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
         data_bytes = max((entry["data_offsets"][1] for entry in entries.values()), default=0)

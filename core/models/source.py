@@ -1,6 +1,5 @@
 """Looking a model over before anything of it is loaded, so that a wrong choice costs nothing."""
 
-import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
+from core.hub.files import parse_json
 from core.models.gguf_header import GgufHeader, read_gguf_header
 from core.models.safetensors_header import read_safetensors_header
 
@@ -166,7 +166,7 @@ def config_numbers(config: dict[str, Any]) -> dict[str, int]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} is damaged.", "Fetch the model again.") from error
     if not isinstance(config, dict) or not config.get("model_type"):
@@ -199,7 +199,7 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
 
 def _asks_for_code(path: Path) -> bool:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and bool(config.get("auto_map"))
@@ -210,7 +210,7 @@ def _weight_files(path: Path, names: set[str]) -> list[Path]:
         return [path / _WEIGHTS]
     if _INDEX in names:
         try:
-            index = json.loads((path / _INDEX).read_text(encoding="utf-8"))
+            index = parse_json((path / _INDEX).read_text(encoding="utf-8"))
             parts = sorted(set(index["weight_map"].values()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path / _INDEX} is damaged.", "Fetch the model again.") from error

@@ -4,7 +4,6 @@ The shipped ones are ``resources/prompts/*.jsonl``, one JSON object a line. They
 the suites of ``core/bench/cases.py``, which stay unseen.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import BugError, UserError
+from core.hub.files import parse_json
 from core.requests import GenerateRequest
 
 PROMPTS_DIR = Path(__file__).resolve().parents[2] / "resources" / "prompts"
@@ -93,7 +93,7 @@ def read_prompts(split: Split, folder: Path = PROMPTS_DIR) -> tuple[Prompt, ...]
         lines = (folder / name).read_bytes().decode("utf-8").removesuffix("\n").split("\n")
         for number, line in enumerate(lines, start=1):
             try:
-                prompts.append(_shipped_prompt(json.loads(line), suite))
+                prompts.append(_shipped_prompt(parse_json(line), suite))
             except (ValueError, KeyError, TypeError, UserError) as error:
                 raise BugError(f"Line {number} of {name} is wrong: {error}.") from error
     if len({prompt.id for prompt in prompts}) != len(prompts):
@@ -146,8 +146,8 @@ def read_user_prompts(path: Path) -> tuple[Prompt, ...]:
 
 def _user_object(line: str) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
+        entry = parse_json(line)
+    except ValueError:
         raise UserError(
             "It is not valid JSON.", 'Write one object a line, such as {"text": "Hello"}.'
         ) from None

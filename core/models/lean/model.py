@@ -1,6 +1,5 @@
 """Reading a checkpoint into int8 weights, one layer at a time."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
+from core.hub.files import parse_json
 from core.models.lean.linear import WEIGHT_LEVELS, Int8Linear, activation_levels, quantize_rows
 from core.models.lean.network import LeanLayer, LeanWeights
 from core.models.lean.shape import LeanShape, lean_shape
@@ -176,7 +176,7 @@ def _files(folder: Path) -> dict[str, Path]:
     """Return which file holds each weight."""
     index = folder / _INDEX
     if index.is_file():
-        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        places = parse_json(index.read_text(encoding="utf-8"))["weight_map"]
         return {name: folder / file for name, file in places.items()}
     with safe_open(folder / _WEIGHTS, framework="pt") as file:
         return dict.fromkeys(file.keys(), folder / _WEIGHTS)

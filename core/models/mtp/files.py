@@ -5,8 +5,8 @@ turns the old head into the new one, and whatever is cut short before that chang
 """
 
 import hashlib
-import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 
 from core.errors import UserError
-from core.hub.files import check_disk, explain_write_error, read_json, write_json
+from core.hub.files import check_disk, explain_write_error, parse_json, read_json, write_json
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind
 from core.models.mtp.modules import Head, ParallelHead, SequentialHead
 from core.models.source import PICKLE_SUFFIXES
 
 CARD_NAME = "head.json"
+_WEIGHTS = re.compile(r"head-[0-9a-f]{8}\.safetensors")
 _VOCABULARY = "vocabulary"
 _MAX_WEIGHTS_BYTES = 4 << 30
 _AGAIN = "Train the head again, or choose another."
@@ -67,7 +68,7 @@ def save_head(
         _write(weights, data)
         write_json(folder / CARD_NAME, {**card.to_json(), "weights": stored})
         for other in folder.glob("head-*.safetensors"):
-            if other != weights:
+            if other != weights and _WEIGHTS.fullmatch(other.name):
                 other.unlink(missing_ok=True)
     except OSError as error:
         raise explain_write_error(error, folder) from error
@@ -140,34 +141,36 @@ def _open(path: Path) -> _Stored:
             "Choose the folder of a head that was trained with paceline train-mtp.",
         )
     folder = path if path.is_dir() else path.parent
+    card = folder / CARD_NAME
     try:
-        text = (folder / CARD_NAME).read_text(encoding="utf-8")
+        if not card.is_file():
+            raise FileNotFoundError(card)
+        content = card.read_bytes()
     except OSError as error:
         raise UserError(
             f"There is no head at {path}: {CARD_NAME} is missing or cannot be read.",
             "Choose the folder of a head that was trained with paceline train-mtp.",
         ) from error
-    except UnicodeDecodeError as error:
-        raise _damaged(folder) from error
     try:
-        values = json.loads(text)
+        values = parse_json(content)
         weights = values.pop("weights")
-        stored = _Stored(
+        if not _WEIGHTS.fullmatch(weights["file"]):
+            raise ValueError("the weights have another name")
+        return _Stored(
             values=values,
-            weights=folder / str(weights["file"]),
-            size_bytes=int(weights["size_bytes"]),
-            sha256=str(weights["sha256"]),
+            weights=folder / weights["file"],
+            size_bytes=weights["size_bytes"],
+            sha256=weights["sha256"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder) from error
-    if stored.weights.parent != folder or stored.weights.suffix != ".safetensors":
-        raise _damaged(folder)
-    return stored
 
 
 def _read_weights(stored: _Stored) -> dict[str, torch.Tensor]:
     folder = stored.weights.parent
     try:
+        if not stored.weights.is_file():
+            raise FileNotFoundError(stored.weights)
         size_bytes = stored.weights.stat().st_size
         if size_bytes != stored.size_bytes or size_bytes > _MAX_WEIGHTS_BYTES:
             raise _damaged(folder)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.hub.files import flush_folder, read_json, write_json
+from core.hub.files import flush_folder, parse_json, read_json, write_json
 
 
 def test_json_is_flushed_before_it_takes_its_place(tmp_path, monkeypatch):
@@ -18,6 +18,30 @@ def test_json_is_flushed_before_it_takes_its_place(tmp_path, monkeypatch):
     write_json(tmp_path / "a.json", {"a": 1})
     assert done == ["flushed", '{\n  "a": 1\n}\n']
     assert read_json(tmp_path / "a.json") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 200_000, "too deep"),
+        ('{"a":' * 200_000, "too deep"),
+        ("1" + "0" * 400, "too large"),
+        ("1e400", "too large"),
+        ("9" * 5000, "too large"),
+        ("{", "Expecting"),
+        ("", "Expecting"),
+    ],
+)
+def test_text_that_is_no_json_to_work_with_is_refused(tmp_path, text, why):
+    with pytest.raises(ValueError, match=why):
+        parse_json(text)
+    (tmp_path / "a.json").write_text(text)
+    assert read_json(tmp_path / "a.json") is None
+
+
+def test_json_of_others_may_hold_what_their_programs_write():
+    text = '{"limit": [0.0, Infinity], "length": 1000000000000000019884624838656}'
+    assert parse_json(text) == {"limit": [0.0, float("inf")], "length": 10**30 + 19884624838656}
 
 
 def test_json_that_cannot_be_written_leaves_the_old_one_alone(tmp_path, monkeypatch):

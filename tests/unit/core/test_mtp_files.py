@@ -173,6 +173,12 @@ def test_weights_that_make_no_sense_are_refused(folder, change):
         {"weights": {"file": "../other.safetensors", "size_bytes": 1, "sha256": ""}},
         {"weights": {"file": "pytorch_model.bin", "size_bytes": 1, "sha256": ""}},
         {"weights": {"file": "head.safetensors", "size_bytes": "x", "sha256": ""}},
+        {"weights": {"file": "head-\0.safetensors", "size_bytes": 1, "sha256": ""}},
+        {"weights": {"file": ["head.safetensors"], "size_bytes": 1, "sha256": ""}},
+        {"weights": {"file": "head-00000000.safetensors", "size_bytes": 1e400, "sha256": ""}},
+        {"acceptance_length": 10**400},
+        {"acceptance_length": 1e400},
+        {"host": {"name": "x", "fingerprint": "0" * 16, "hidden": 1e400, "layers": 2, "vocab": 9}},
     ],
 )
 def test_cards_that_make_no_sense_are_refused(folder, values):
@@ -181,12 +187,31 @@ def test_cards_that_make_no_sense_are_refused(folder, values):
         load_head(folder)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe"])
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 200_000])
 def test_what_is_no_card_is_refused(folder, text):
     (folder / CARD_NAME).write_bytes(text)
     with pytest.raises(UserError, match="damaged"):
         load_head(folder)
     assert fingerprint_at(folder) is None
+
+
+def test_a_pipe_in_the_place_of_a_card_or_of_weights_is_not_waited_for(folder):
+    (weights,) = folder.glob("*.safetensors")
+    _edit(folder, weights={"file": weights.name, "size_bytes": 0, "sha256": ""})
+    for path in (weights, folder / CARD_NAME):
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(UserError):
+            load_head(folder)
+    assert fingerprint_at(folder) is None
+
+
+def test_saving_leaves_other_files_of_the_folder_alone(folder, runner):
+    own = folder / "head-of-my-own.safetensors"
+    own.write_bytes(b"precious")
+    save_head(random_head(runner, seed=2), folder)
+    assert own.read_bytes() == b"precious"
+    assert len(list(folder.glob("head-*.safetensors"))) == 2
 
 
 def test_a_newer_card_asks_for_a_newer_program(folder):

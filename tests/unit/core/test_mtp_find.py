@@ -10,7 +10,7 @@ from core.cancel import CancelToken
 from core.cli.options import load_request_of
 from core.cli.parser import build_parser
 from core.engine import Engine
-from core.models.mtp.files import save_head
+from core.models.mtp.files import CARD_NAME, save_head
 from core.models.mtp.find import HeadSearch
 from core.models.mtp.host import describe_host
 from core.models.runner import EagerRunner
@@ -67,6 +67,25 @@ def test_a_damaged_head_is_the_reason_where_there_is_no_other(tmp_path):
         found, reason = HeadSearch(folders=folders).find([describe_host(_host())])
         assert found is None
         assert "damaged" in reason
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        "[" * 200_000,
+        '{"acceptance_length": 1' + "0" * 400 + "}",
+        '{"host": {"fingerprint": "%s"}, "acceptance_length": 9, "weights": {"file": "\\u0000"}}',
+        '{"host": {"fingerprint": "%s"}, "acceptance_length": Infinity}',
+    ],
+    ids=["nested", "number", "zero", "infinite"],
+)
+def test_no_damaged_card_keeps_another_head_away(tmp_path, card):
+    host = describe_host(_host())
+    save_head(random_head(_host()), tmp_path / "mine")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / CARD_NAME).write_text(card.replace("%s", host.fingerprint))
+    found, _ = HeadSearch(folders=(tmp_path,)).find([host])
+    assert found.name == "mine"
 
 
 def test_a_head_that_was_asked_for_is_the_only_one_looked_at(tmp_path):
