@@ -203,6 +203,9 @@ class TrainingController(QObject):
                 self._progress.reach(event.stage, min(1.0, event.done / max(1, event.total)))
             case events.Evaluated():
                 run.show_evaluated(event)
+            case events.Earlier():
+                if self.unfinished is not None:
+                    run.show_earlier(event, self.unfinished.choices.depth)
             case events.Kept():
                 self._keep()
             case events.Notice():

@@ -165,6 +165,6 @@ def train_arguments(choices: TrainingChoices, *, resume: bool, spent_s: float = 
     else:
         arguments += ["--tokens", str(choices.tokens)]
     arguments += [] if choices.shipped else ["--own-only"]
-    arguments += ["--resume"] if resume else []
+    arguments += [] if resume else ["--anew"]
     # Last: the list of files ends with the line.
     return arguments + (["--data", *choices.files] if choices.files else [])

@@ -193,9 +193,7 @@ def progress_words(progress: Progress) -> str:
     """Return the numbers of a stage on one line."""
     if progress.unit == "percent":
         return f"{progress.done} %"
-    parts = [f"{count(progress.done)} of {count(progress.total)} tokens"]
-    if progress.step:
-        parts.append(f"step {count(progress.step)}")
+    parts = [f"{count(progress.done)} of {count(progress.total)} {progress.unit}"]
     if progress.tokens_per_second:
         parts.append(f"{short(progress.tokens_per_second)} tok/s")
     if progress.seconds_left is not None:

@@ -47,10 +47,8 @@ class LossPlot(PlotCard):
         self.set_value(f"{loss:.3f}")
         low, high = float(y.min()), float(y.max())
         air = max(0.05, 0.1 * (high - low))
-        right = max(x[-1], x[0] + _LEAST_STEPS)
-        self.plot.setRange(
-            xRange=(x[0], right), yRange=(max(0.0, low - air), high + air), padding=0
-        )
+        right = max(1.08 * x[-1], _LEAST_STEPS)
+        self.plot.setRange(xRange=(0, right), yRange=(max(0.0, low - air), high + air), padding=0)
 
     def clear(self) -> None:
         """Forget the curve."""

@@ -22,7 +22,7 @@ from app.widgets.scroll import scrolled
 from app.widgets.stage_list import StageList
 from app.widgets.training_plots import HeadAcceptancePlot, LossPlot, position_bars, rate_bars
 from app.widgets.training_result import TrainingResult
-from core.training.events import Evaluated, Progress
+from core.training.events import Earlier, Evaluated, Progress
 
 _SIDE_BY_SIDE = 520
 """The column's width in pixels from which the plots stand beside each other."""
@@ -130,6 +130,13 @@ class TrainingRunView(QWidget):
         self._plots.show()
         self.acceptance.add(found.step, found.length, len(found.acceptance))
         self._positions.set_bars(rate_bars(found.acceptance))
+
+    def show_earlier(self, earlier: Earlier, depth: int) -> None:
+        """Show how a training that goes on went before; its head drafts ``depth`` tokens."""
+        for step, loss in zip(earlier.loss_steps, earlier.losses, strict=True):
+            self.loss.add(step, loss)
+        for step, length in zip(earlier.length_steps, earlier.lengths, strict=True):
+            self.acceptance.add(step, length, depth)
 
     def add_note(self, text: str) -> None:
         """Show a remark of the run."""

@@ -56,5 +56,5 @@ def request_of(args: argparse.Namespace) -> "DistillRequest":
             seed=args.seed,
         ),
         out=None if args.out is None else args.out.expanduser().absolute(),
-        resume=args.resume,
+        anew=args.anew,
     )

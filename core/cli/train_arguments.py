@@ -7,17 +7,16 @@ DESCRIPTION = """\
 Trains a head that drafts several tokens for a model (MTP). The model answers prompts that ship
 with Paceline, and your own; the head learns from its text and never changes what it says. What
 is done already is not done again: after Ctrl+C, a kill or a power cut the same command goes on
-with the text that was made, and with --resume also with a training that was begun.
+with the text that was made and with the training that was begun.
 
 As a child process (--json) it writes one JSON object a line, each with an "event" key:
-stage_started, disk_use, progress, evaluated, kept, notice, paused, and at the end exactly one
-finished, stopped or failed. It reads the words pause, resume and cancel, one a line.
+stage_started, disk_use, progress, evaluated, earlier, kept, notice, paused, and at the end exactly
+one finished, stopped or failed. It reads the words pause, resume and cancel, one a line.
 
 examples:
   paceline train-mtp
   paceline train-mtp --pair qwen2.5-coder --host draft --minutes 600
-  paceline train-mtp --target ./model.gguf --data questions.txt --tokens 300000 --out ./head
-  paceline train-mtp --resume"""
+  paceline train-mtp --target ./model.gguf --data questions.txt --tokens 300000 --out ./head"""
 
 DISTILL = """\
 Fine-tunes a draft model on the target's own text, towards the target's own distribution, so that
@@ -96,7 +95,7 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
     training.add_argument("--batch-tokens", metavar="N", type=int, default=2048)
     training.add_argument("--seed", metavar="N", type=int, default=0)
     training.add_argument(
-        "--resume", action="store_true", help="go on with a training that was begun"
+        "--anew", action="store_true", help="begin anew where a training of these choices stopped"
     )
     command.add_argument("--json", action="store_true", help="write JSON lines and read words")
 
@@ -113,7 +112,7 @@ def add_distill_arguments(command: argparse.ArgumentParser) -> None:
     training.add_argument("--batch-tokens", metavar="N", type=int, default=2048)
     training.add_argument("--seed", metavar="N", type=int, default=0)
     training.add_argument(
-        "--resume", action="store_true", help="go on with a training that was begun"
+        "--anew", action="store_true", help="begin anew where a training of these choices stopped"
     )
     command.add_argument("--json", action="store_true", help="write JSON lines and read words")
 

@@ -116,7 +116,7 @@ def request_of(args: argparse.Namespace) -> "TrainRequest":
         lanes=args.lanes,
         seed=args.seed,
         out=None if args.out is None else args.out.expanduser().absolute(),
-        resume=args.resume,
+        anew=args.anew,
         text=None if args.text is None else (args.text[0], args.text[1]),
         command=shlex.join(["paceline", *sys.argv[1:]]),
     )
@@ -199,9 +199,9 @@ def numbers(event: events.Progress) -> str:
     """Return the numbers of a stage on one line."""
     if event.unit == "percent":
         return f"{event.done}%"
-    parts = [f"{event.done:,} of {event.total:,} tokens"]
+    parts = [f"{event.done:,} of {event.total:,} {event.unit}"]
     if event.loss is not None:
-        parts.append(f"step {event.step:,}, loss {event.loss:.3f}")
+        parts.append(f"loss {event.loss:.3f}")
     if event.tokens_per_second:
         parts.append(f"{event.tokens_per_second:.0f} tokens/s")
     if event.seconds_left is not None:
@@ -229,7 +229,7 @@ def told(event: events.TrainingEvent) -> str:
         case events.Paused():
             return "paused" if event.paused else "going on"
         case events.Stopped():
-            return "stopped; what was made is kept, and the same command with --resume goes on"
+            return "stopped; what was made is kept, and the same command goes on"
         case events.Finished():
             took = f"took {_duration(event.seconds)}"
             if event.length is None:

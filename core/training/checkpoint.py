@@ -34,10 +34,20 @@ class Resumable(Protocol):
         """Go on where these were taken. Raises KeyError."""
 
 
+class Remembered(Protocol):
+    """What is kept beside a training, as plain values."""
+
+    def kept(self) -> dict[str, Any]:
+        """Return the values."""
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Go on from them, after the trainer. Raises KeyError, TypeError and ValueError."""
+
+
 def save_checkpoint(
-    folder: Path, trainer: Resumable, settings: dict[str, Any], *, loss: float = 0.0
+    folder: Path, trainer: Resumable, settings: dict[str, Any], meter: Remembered
 ) -> Path:
-    """Keep where the trainer stands, and its loss there; return the file of numbers.
+    """Keep where the trainer stands, and its meter; return the file of numbers.
 
     ``settings`` are plain values that the next run must share. Raises UserError where the disk
     refuses.
@@ -52,7 +62,8 @@ def save_checkpoint(
             "file": path.name,
             "size_bytes": size_bytes,
             "settings": settings,
-            "position": {**trainer.position(), "loss": loss},
+            "position": trainer.position(),
+            "meter": meter.kept(),
         }
         write_json(folder / _CARD, card)
         for other in (*folder.glob("state-*"), *folder.glob(f"{_CARD}.*")):
@@ -64,39 +75,35 @@ def save_checkpoint(
 
 
 def restore_checkpoint(
-    folder: Path, trainer: Resumable, settings: dict[str, Any]
-) -> dict[str, Any] | None:
-    """Put the trainer where it was kept; return its plain values with the loss, or None.
-
-    None means that nothing was kept. Older checkpoints have no loss.
+    folder: Path, trainer: Resumable, settings: dict[str, Any], meter: Remembered
+) -> bool:
+    """Put the trainer and its meter where they were kept; return whether anything was.
 
     Raises UserError where that belongs to another run or is damaged.
     """
     card = read_json(folder / _CARD)
     if card is None:
-        return None
+        return False
     if card.get("format") != FORMAT or card.get("settings") != settings:
         raise UserError(
             f"The training that is kept in {folder} was begun with other choices.",
-            "Go on with the same ones, or begin anew without --resume.",
+            "Go on with the same ones, or begin anew with --anew.",
         )
     try:
-        position: dict[str, Any] = card["position"]
-        trainer.restore(_numbers(folder / card["file"], card["size_bytes"]), position)
+        trainer.restore(_numbers(folder / card["file"], card["size_bytes"]), card["position"])
+        meter.restore(card["meter"])
     except (OSError, KeyError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
         raise UserError(
-            f"What is kept of the training in {folder} is damaged.", "Begin anew without --resume."
+            f"What is kept of the training in {folder} is damaged.", "Begin anew with --anew."
         ) from error
-    return position
+    return True
 
 
-def remove_checkpoint(folder: Path) -> bool:
-    """Forget where a training stood; return whether one was kept."""
-    kept = (folder / _CARD).exists()
+def remove_checkpoint(folder: Path) -> None:
+    """Forget where a training stood."""
     # The card first: numbers without one count for nothing.
     for path in (folder / _CARD, *folder.glob("state-*")):
         path.unlink(missing_ok=True)
-    return kept
 
 
 def _numbers(path: Path, size_bytes: int) -> dict[str, torch.Tensor]:

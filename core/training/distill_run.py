@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from core.errors import UserError
 from core.hub.files import check_disk, explain_write_error, flush_folder
 from core.models.checkpoint import save_folder
 from core.models.loader import LoadedModel
@@ -20,14 +19,13 @@ from core.models.mtp.card import HeadKind
 from core.models.source import open_source
 from core.requests import LoadRequest, Precision
 from core.training.author import make_author_text
-from core.training.checkpoint import remove_checkpoint
 from core.training.data import TextData
 from core.training.distill import DistillSettings, DraftTrainer
 from core.training.events import Finished, Stage
 from core.training.loading import load_alone
 from core.training.loop import Loop
 from core.training.outcome import outcome_of
-from core.training.places import Places, held
+from core.training.places import Places, check_place, held
 from core.training.report import Emit, Report
 from core.training.request import TrainRequest, short_hash
 
@@ -44,7 +42,7 @@ class DistillRequest:
     draft: str
     settings: DistillSettings
     out: Path | None = None
-    resume: bool = False
+    anew: bool = False
 
     @property
     def result(self) -> Path:
@@ -76,11 +74,7 @@ def run_distillation(
 
 
 def _run(request: DistillRequest, report: Report) -> Path:
-    if request.result.exists():
-        raise UserError(
-            f"There is something at {request.result} already.",
-            "Name another folder with --out, or delete this one.",
-        )
+    check_place(request.result)
     # Weights and two moments in float32, the next of all before the last one goes, and the result.
     model_bytes = open_source(request.draft).elements * (2 * 3 * 4 + 2)
     text = make_author_text(request.text, report, model_bytes=model_bytes)
@@ -122,12 +116,12 @@ def _train(
     )
     report.begin(Stage.EVALUATE, "the draft as it is")
     before = loop.evaluate(0.0)
-    loss = loop.train(resume=request.resume)
+    loss = loop.train(anew=request.anew)
     report.begin(Stage.EVALUATE, "the distilled draft")
     after = loop.evaluate(loss)
     report.begin(Stage.SAVE, str(request.result))
     _save(draft, request.result)
-    remove_checkpoint(loop.folder)  # several times the size of the result
+    loop.forget()  # several times the size of the result
     report.emit(
         Finished(
             path=str(request.result),

@@ -1,7 +1,7 @@
 """Jobs through any transformers causal LM, in waves: the way for CUDA and for other families."""
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -9,19 +9,24 @@ from transformers import DynamicCache
 
 from core.training.jobs import GenerationSettings, Job
 from core.training.sampling import choose, uniforms_of
-from core.training.shards import Generated
+from core.training.shards import Generated, Pass
 
 _WAVES_SORTED = 8
 """Waves whose prompts are sorted together."""
 
 
 def decode_eagerly(
-    model: Any, jobs: Sequence[Job], ends: frozenset[int], settings: GenerationSettings
-) -> Iterator[list[Generated]]:
-    """Yield after every pass what was finished in it, mostly nothing.
+    model: Any,
+    jobs: Sequence[Job],
+    ends: frozenset[int],
+    settings: GenerationSettings,
+    cut: Callable[[], bool],
+) -> Iterator[Pass]:
+    """Yield every pass with what was finished in it, mostly nothing.
 
     A wave of jobs, alike in prompt length, is padded on the left and decoded until the last of it
-    ends; rows that ended before leave the cache.
+    ends; rows that ended before leave the cache. Once ``cut()`` is true what is at work ends where
+    it is.
     """
     limit = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
     # Waves of the whole order, so that a run that stops early still has something of everything.
@@ -31,7 +36,11 @@ def decode_eagerly(
         for start in range(0, len(part), settings.lanes):
             wave = _Wave(model, part[start : start + settings.lanes], ends, settings, limit)
             while wave.rows:
-                yield wave.step()
+                tokens = len(wave.rows)
+                yield Pass(tokens=tokens, finished=tuple(wave.step()))
+                if cut():
+                    yield Pass(tokens=0, finished=tuple(row.result() for row in wave.rows))
+                    return
 
 
 class _Wave:

@@ -1,11 +1,11 @@
 """What a training run says: frozen plain values, one JSON object a line for a parent process.
 
 A run yields Started, DiskUse and Notice events, then for each stage StageStarted, Progress (in
-training with the loss, and now and then an Evaluated), and Kept whenever something is safe on the
-disk. It ends with exactly one Finished, Stopped or Failed.
+training with the loss, and now and then an Evaluated; Earlier where it goes on), and Kept whenever
+something is safe on the disk. It ends with exactly one Finished, Stopped or Failed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -45,8 +45,8 @@ class DiskUse:
 class Progress:
     """How far a stage is.
 
-    ``done`` of ``total`` count ``unit``: tokens in all stages but the loading, where they are
-    percent. ``loss`` is the mean of the last steps; ``tokens_per_second`` of this run.
+    ``done`` of ``total`` count ``unit``: "tokens", "percent" of the loading, "steps" of the
+    training. ``loss`` is the mean of the last steps; ``tokens_per_second`` of this run.
     """
 
     stage: str
@@ -75,6 +75,28 @@ class Evaluated:
     length: float
     loss: float
     tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """How a training that goes on went before: the loss and the measured length by step."""
+
+    loss_steps: tuple[int, ...]
+    losses: tuple[float, ...]
+    length_steps: tuple[int, ...]
+    lengths: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls, losses: Sequence[tuple[int, float]], lengths: Sequence[tuple[int, float]]
+    ) -> "Earlier":
+        """Return the event of two curves, each of (step, value)."""
+        return cls(
+            loss_steps=tuple(step for step, _ in losses),
+            losses=tuple(loss for _, loss in losses),
+            length_steps=tuple(step for step, _ in lengths),
+            lengths=tuple(length for _, length in lengths),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +138,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """The person stopped the run; the next one with the same choices and ``resume`` goes on."""
+    """The person stopped the run; the next one with the same choices goes on."""
 
     stage: str
 
@@ -135,6 +157,7 @@ TrainingEvent = (
     | DiskUse
     | Progress
     | Evaluated
+    | Earlier
     | Kept
     | Notice
     | Paused
@@ -148,6 +171,7 @@ _NAMES = {
     DiskUse: "disk_use",
     Progress: "progress",
     Evaluated: "evaluated",
+    Earlier: "earlier",
     Kept: "kept",
     Notice: "notice",
     Paused: "paused",

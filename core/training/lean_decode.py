@@ -1,7 +1,7 @@
 """Jobs through a :class:`LeanBatch`: a lane that ends is refilled at once."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -9,16 +9,20 @@ from core.models.lean.model import LeanModel
 from core.training.jobs import GenerationSettings, Job
 from core.training.lean_batch import LeanBatch
 from core.training.sampling import choose, uniforms_of
-from core.training.shards import Generated
+from core.training.shards import Generated, Pass
 
 
 def decode_leanly(
-    model: LeanModel, jobs: Sequence[Job], ends: frozenset[int], settings: GenerationSettings
-) -> Iterator[list[Generated]]:
-    """Yield after every pass what was finished in it, mostly nothing.
+    model: LeanModel,
+    jobs: Sequence[Job],
+    ends: frozenset[int],
+    settings: GenerationSettings,
+    cut: Callable[[], bool],
+) -> Iterator[Pass]:
+    """Yield every pass with what was finished in it, mostly nothing.
 
     Sequences come in the order in which they end. Neighbouring jobs with the same prompt read it
-    once together.
+    once together. Once ``cut()`` is true what is at work ends where it is.
     """
     queue = [list(group) for _, group in itertools.groupby(jobs, lambda job: job.prompt_ids)]
     queue.reverse()
@@ -26,15 +30,17 @@ def decode_leanly(
     positions = min(longest + settings.max_new_tokens, len(model.weights.rotations))
     lanes = _Lanes(model, min(settings.lanes, len(jobs)), positions, ends, settings)
     while queue or lanes.active:
-        finished: list[Generated] = []
+        if cut():
+            yield Pass(tokens=0, finished=tuple(lanes.cut()))
+            return
         if queue and (lanes.free >= len(queue[-1]) or not lanes.active):
             group = queue.pop()
             if len(group) > lanes.free:
                 queue.append(group[lanes.free :])
-            finished += lanes.start(group[: lanes.free])
-        elif lanes.active:
-            finished += lanes.step()
-        yield finished
+            group = group[: lanes.free]
+            yield Pass(tokens=len(group), finished=tuple(lanes.start(group)))
+        else:
+            yield Pass(tokens=lanes.active, finished=tuple(lanes.step()))
 
 
 class _Lanes:
@@ -103,6 +109,10 @@ class _Lanes:
         states = self._batch.step(torch.tensor([one.ids[-1] for one in self._rows]))
         self._states[slots, places] = states.to(torch.bfloat16)
         return self._extend(rows, states)
+
+    def cut(self) -> list[Generated]:
+        """Return what is in the lanes as it stands, and leave them."""
+        return [self._take(one) for one in tuple(self._rows)]
 
     def _extend(self, rows: Sequence[int], states: torch.Tensor) -> list[Generated]:
         chosen_from = [self._rows[row] for row in rows]

@@ -16,7 +16,7 @@ from core.training.checkpoint import (
     save_checkpoint,
 )
 from core.training.data import Batch, TextData
-from core.training.events import Evaluated, Kept, Notice, Stage
+from core.training.events import Earlier, Evaluated, Kept, Stage
 from core.training.meter import Meter
 from core.training.report import Report
 
@@ -25,8 +25,8 @@ _EVALUATIONS = 12
 """How often a training is measured on the way."""
 _EVALUATED_SEQUENCES = 32
 """About how many held-out replies are looked at on the way; all of them are at the end."""
-_TIMED_STEPS = 20
-"""Steps after which the speed is known."""
+_TIMED_STEPS = (3, 20)
+"""Steps after which it is decided how many there is time for; the first ones take longer."""
 
 Measure = Callable[[Iterable[Batch]], Acceptance]
 
@@ -63,20 +63,27 @@ class Loop:
     fixed: dict[str, Any]
     report: Report
 
-    def train(self, *, resume: bool, minutes: float | None = None) -> float:
+    def train(self, *, anew: bool, minutes: float | None = None) -> float:
         """Take all steps, or as many as the minutes allow since the run began; return the loss.
 
-        Raises Cancelled with everything kept, and UserError.
+        Goes on where a training of the same choices stopped, unless ``anew``. Raises Cancelled
+        with everything kept, and UserError.
         """
         trainer, report = self.trainer, self.report
-        kept = self._begun(resume)
-        report.begin(Stage.TRAIN, f"{trainer.total_steps} steps", resumed=kept is not None)
+        most = trainer.total_steps
         meter = Meter(trainer, report.clock)
-        meter.loss = (kept or {}).get("loss", 0.0)
+        if anew:
+            remove_checkpoint(self.folder)
+        resumed = restore_checkpoint(self.folder, trainer, self.fixed, meter)
+        steps = f"{trainer.total_steps} steps" if minutes is None else f"up to {most} steps"
+        done = f", {trainer.step} of them taken" if trainer.step else ""
+        report.begin(Stage.TRAIN, steps + done, resumed=resumed)
+        if resumed:
+            report.emit(Earlier.of(meter.curve, meter.measured))
         kept_s = time.monotonic()
         while not trainer.done:
             if report.stopped():
-                self._keep(meter.loss)
+                self._keep(meter)
                 raise Cancelled
             loss, by_step, tokens = trainer.train_step()
             if not math.isfinite(loss):
@@ -85,15 +92,18 @@ class Loop:
                     "Begin it anew with a lower --learning-rate.",
                 )
             meter.after(loss, by_step, tokens)
-            if minutes is not None and trainer.step == _TIMED_STEPS:
-                self._fit(meter, minutes)
+            if minutes is not None and meter.steps in _TIMED_STEPS:
+                left_s = max(0.0, minutes * 60 - report.seconds)
+                fits = trainer.step + int(left_s / meter.seconds_a_step)
+                trainer.total_steps = max(trainer.step + 1, min(most, fits))
             report.progress(meter.progress())
             if trainer.step % max(1, trainer.total_steps // _EVALUATIONS) == 0 and not trainer.done:
-                self.evaluate(meter.loss, _EVALUATED_SEQUENCES)
+                found = self.evaluate(meter.loss, _EVALUATED_SEQUENCES)
+                meter.measured.append((trainer.step, found.length))
             if time.monotonic() - kept_s > _CHECKPOINT_EVERY_S:
-                self._keep(meter.loss)
+                self._keep(meter)
                 kept_s = time.monotonic()
-        self._keep(meter.loss)
+        self._keep(meter)
         return meter.loss
 
     def evaluate(self, loss: float, sequences: int | None = None) -> Acceptance:
@@ -113,28 +123,10 @@ class Loop:
         )
         return found
 
-    def _fit(self, meter: Meter, minutes: float) -> None:
-        """Take as many steps as there is time for, decided once."""
-        left_s = minutes * 60 - self.report.seconds
-        fits = _TIMED_STEPS + int(max(0.0, left_s) / meter.seconds_a_step)
-        self.trainer.total_steps = max(_TIMED_STEPS + 1, min(self.trainer.total_steps, fits))
+    def forget(self) -> None:
+        """Remove the checkpoint: what was trained is kept elsewhere."""
+        remove_checkpoint(self.folder)
 
-    def _begun(self, resume: bool) -> dict[str, Any] | None:
-        """Go on with what is kept, or forget it; return its plain values where it goes on."""
-        if resume:
-            kept = restore_checkpoint(self.folder, self.trainer, self.fixed)
-            if kept is None:
-                message = "No training is kept that was begun with these choices: this one begins."
-                self.report.emit(Notice(kind="nothing-to-resume", message=message))
-            return kept
-        if remove_checkpoint(self.folder):
-            message = (
-                "A training was begun with these choices before. This one begins anew, and what "
-                "was kept of the other is gone; with --resume a training goes on instead."
-            )
-            self.report.emit(Notice(kind="begun-anew", message=message))
-        return None
-
-    def _keep(self, loss: float) -> None:
-        path = save_checkpoint(self.folder, self.trainer, self.fixed, loss=loss)
+    def _keep(self, meter: Meter) -> None:
+        path = save_checkpoint(self.folder, self.trainer, self.fixed, meter)
         self.report.emit(Kept(kind="checkpoint", path=str(path), step=self.trainer.step))

@@ -1,5 +1,6 @@
 """Where a run keeps what it makes, and what that takes of the disk."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from filelock import FileLock, Timeout
 from core.errors import UserError
 from core.hub.files import check_disk, explain_write_error
 from core.models.mtp.card import HeadHost
-from core.models.mtp.files import length_at
+from core.models.mtp.files import CARD_NAME
 from core.training.events import DiskUse
 from core.training.jobs import GenerationSettings
 from core.training.prompts import Prompt
@@ -85,10 +86,25 @@ def disk_use(
     return DiskUse(folder=str(places.base), needed_bytes=needed, free_bytes=free)
 
 
-def place_for_head(folder: Path, length: float) -> Path:
-    """Return where a head of that acceptance length is saved: there, or beside a better one."""
+def check_place(folder: Path) -> None:
+    """Raise UserError where a result cannot be put at ``folder``, before hours go into it."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if (existing != folder and not existing.is_dir()) or not os.access(existing, os.W_OK):
+        raise UserError(
+            f"The folder {folder} cannot be made: {existing} is no folder that can be written to.",
+            "Name another folder with --out, or make that one writable.",
+        )
+    if existing == folder and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(
+            f"There is something at {folder} already.",
+            "Name another folder with --out, or delete this one.",
+        )
+
+
+def place_for_head(folder: Path) -> Path:
+    """Return the place of a new head: that folder, or one beside it where it has a head."""
     number, place = 1, folder
-    while length_at(place) > length:
+    while (place / CARD_NAME).exists():
         number += 1
         place = folder.with_name(f"{folder.name}-{number}")
     return place

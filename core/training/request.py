@@ -54,7 +54,7 @@ class TrainRequest:
     lanes: int = 32
     seed: int = 0
     out: Path | None = None
-    resume: bool = False
+    anew: bool = False
     text: tuple[Path, Path] | None = None
     """Folders of text that was generated before, to train on and to measure on."""
     author: LoadRequest | None = None

@@ -23,7 +23,7 @@ from core.training.loading import load_alone
 from core.training.loop import Loop
 from core.training.mtp import Trainer
 from core.training.outcome import outcome_of
-from core.training.places import Places, disk_use, find_places, held, place_for_head
+from core.training.places import Places, check_place, disk_use, find_places, held, place_for_head
 from core.training.prompts import Prompt
 from core.training.report import Emit, Report
 from core.training.request import TrainRequest, read_both, short_hash
@@ -37,14 +37,16 @@ Prompts = tuple[list[Prompt], list[Prompt]]
 def run_training(request: TrainRequest, emit: Emit, stopped: Callable[[], bool]) -> Path | None:
     """Make the head of a request and return its folder, or None where ``stopped()`` became true.
 
-    Whatever was made is kept, and the same request goes on from it; a training that was begun is
-    gone on with where ``request.resume``. ``emit`` hears everything, Finished or Stopped last.
+    Whatever was made is kept, and the same request goes on from it; where ``request.anew`` the
+    training itself begins from nothing. ``emit`` hears everything, Finished or Stopped last.
     Raises UserError.
     """
     return outcome_of(lambda report: _run(request, report), emit, stopped)
 
 
 def _run(request: TrainRequest, report: Report) -> Path:
+    if request.out is not None:
+        check_place(request.out)
     if request.author is not None and request.text is None:
         return _run_on_author(request, request.author, report)
     # Bad data is refused before minutes go into loading.
@@ -128,11 +130,10 @@ def _train(
         fixed={**trainer.settings.fixed(), "vocabulary": short_hash(list(card.vocabulary))},
         report=report,
     )
-    loss = loop.train(resume=request.resume, minutes=request.minutes)
+    loss = loop.train(anew=request.anew, minutes=request.minutes)
     report.begin(Stage.EVALUATE, "held-out prompts")
     found = loop.evaluate(loss)
-    # Where a place was named, that is where it goes.
-    folder = places.head if request.out else place_for_head(places.head, found.length)
+    folder = place_for_head(places.head)
     report.begin(Stage.SAVE, str(folder))
     weights = "/".join(f"{weight:g}" for weight in trainer.settings.weights)
     card = replace(
@@ -143,6 +144,7 @@ def _train(
     )
     with trainer.averaged():
         save_head(trainer.head, folder, card=card)
+    loop.forget()
     report.emit(
         Finished(
             path=str(folder),

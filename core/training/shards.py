@@ -43,6 +43,14 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What one pass of the model over all sequences at work made: ``tokens``, and what ended."""
+
+    tokens: int
+    finished: tuple[Generated, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShardInfo:
     """A shard that counts, as the manifest has it."""
 

@@ -10,7 +10,7 @@ from core.models.loader import LoadedModel
 from core.prompt import stop_ids
 from core.training.events import Kept, Progress, Stage
 from core.training.generate import GenerationProgress, generate
-from core.training.jobs import GenerationSettings, make_jobs
+from core.training.jobs import GenerationSettings, Job, make_jobs
 from core.training.places import Places
 from core.training.prompts import Prompt
 from core.training.report import Report
@@ -20,6 +20,12 @@ from core.training.sizes import DEFAULT_TOKENS
 
 _ENOUGH = "enough.json"
 """Says in a folder of text how many minutes it had, so that it is not made longer for as many."""
+_TEXT_SHARE = 1 / 2
+"""Of all minutes, the share that the loading and all text may take."""
+_HELD_OUT_SHARE = 1 / 6
+_FEWEST_HELD_OUT = 8
+_HELD_OUT_A_MINUTE = 6
+"""Prompts to measure on: few minutes make no text for more, and leave less to measure."""
 
 
 def reply_ends(host: LoadedModel) -> frozenset[int]:
@@ -41,33 +47,39 @@ def make_text(
     ``prompts`` are those of either kind. Raises Cancelled with what was made kept, and UserError.
     """
     train, held_out = prompts
+    minutes = request.minutes if request.tokens is None else None
     report.begin(Stage.GENERATE, "held-out prompts")
     precise = replace(settings, two_terms=None)
-    if not _generate(host, held_out, (0.0,), precise, places.held_out, report):
+    jobs = make_jobs(host.tokenizer, held_out, (0.0,), settings.seed)
+    until_s = None
+    if minutes is not None:
+        jobs = jobs[: max(_FEWEST_HELD_OUT, round(minutes * _HELD_OUT_A_MINUTE))]
+        until_s = _until(report, minutes, _HELD_OUT_SHARE)
+    if not _generate(host, jobs, (0.0,), precise, places.held_out, report, until_s=until_s):
         raise _too_long(settings)
     report.begin(Stage.GENERATE, "training prompts")
-    tokens, until_s = request.tokens, None
-    if tokens is None and request.minutes is not None:
-        if _had_minutes(places.text) >= request.minutes:
+    if minutes is not None:
+        if _had_minutes(places.text) >= minutes:
             return
-        until_s = report.started_s + request.minutes * 60 / 2
-    elif tokens is None:
-        tokens = DEFAULT_TOKENS
-    made = _generate(
-        host, train, request.temperatures, settings, places.text, report, tokens, until_s=until_s
-    )
-    if not made and until_s is not None:
-        raise UserError(
-            f"No reply was finished in half of {request.minutes:g} minutes.",
-            "Allow more minutes, or name a number of tokens.",
-        )
-    if not made:
+        until_s = _until(report, minutes, _TEXT_SHARE)
+    tokens = DEFAULT_TOKENS if minutes is None and request.tokens is None else request.tokens
+    temperatures = request.temperatures
+    jobs = make_jobs(host.tokenizer, train, temperatures, settings.seed)
+    if not _generate(
+        host, jobs, temperatures, settings, places.text, report, tokens, until_s=until_s
+    ):
         raise _too_long(settings)
-    if until_s is not None:
+    if minutes is not None:
         try:
-            write_json(places.text / _ENOUGH, {"minutes": request.minutes})
+            write_json(places.text / _ENOUGH, {"minutes": minutes})
         except OSError as error:
             raise explain_write_error(error, places.text) from error
+
+
+def _until(report: Report, minutes: float, share: float) -> float:
+    """Return when that share of all minutes is over; half of it is left at the least."""
+    share_s = minutes * 60 * share
+    return max(report.started_s + share_s, report.clock() + share_s / 2)
 
 
 def _had_minutes(folder: Path) -> float:
@@ -83,7 +95,7 @@ def _too_long(settings: GenerationSettings) -> UserError:
 
 def _generate(
     host: LoadedModel,
-    prompts: Sequence[Prompt],
+    jobs: Sequence[Job],
     temperatures: tuple[float, ...],
     settings: GenerationSettings,
     folder: Path,
@@ -102,28 +114,31 @@ def _generate(
     def on_progress(progress: GenerationProgress) -> None:
         if progress.flushed:
             report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
-        left_s = progress.seconds_left
-        if until_s is not None and left_s is not None:
-            left_s = min(left_s, max(0.0, until_s - report.clock()))
-        spent_s = max(1e-6, report.clock() - started_s)
+        speed = (progress.tokens - before) / max(1e-6, report.clock() - started_s)
+        left_s, total = progress.seconds_left, progress.total_tokens
+        if until_s is not None:
+            time_s = max(0.0, until_s - report.clock())
+            left_s = time_s if left_s is None else min(left_s, time_s)
+            total = min(total, progress.tokens + round(speed * time_s))
         report.progress(
             Progress(
                 stage=Stage.GENERATE,
                 done=progress.tokens,
-                total=progress.total_tokens,
+                total=total,
                 seconds_left=left_s,
-                tokens_per_second=(progress.tokens - before) / spent_s,
+                tokens_per_second=speed,
             )
         )
 
     generate(
         host.model,
-        make_jobs(host.tokenizer, prompts, temperatures, settings.seed),
+        jobs,
         ends=reply_ends(host),
         settings=settings,
         store=store,
         on_progress=on_progress,
-        stop=lambda: report.stopped() or (until_s is not None and report.clock() > until_s),
+        stop=report.stopped,
+        cut=lambda: until_s is not None and report.clock() > until_s,
         max_tokens=max_tokens,
     )
     report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))

@@ -56,7 +56,7 @@ def test_a_training_runs_from_its_start_to_a_head_that_is_loaded(
     page.bench.until(lambda: page.run.acceptance.value() == "1.50 of 4")
     assert page.run.loss.value() == "3.000"
     assert page.run.notes() == "It drafts 8,192 tokens."
-    assert "100 of 3,000 tokens · step 10" in page.run.stages.words()
+    assert "10 of 300 steps" in page.run.stages.words()
     assert "45 s left" in page.run.stages.words()
     marks = page.run.stages.marks()
     assert [marks[stage] for stage in ("load", "generate", "train", "evaluate", "save")] == [
@@ -139,13 +139,25 @@ def test_pause_go_on_and_stop_keep_the_run(make_bench, tmp_path) -> None:
     assert (kept.stage, kept.choices) == ("train", page.form.choices())
     page.run.bar.press("go-on-training")
     page.until_stage("train")
-    assert "--resume" in page.fake.asked[1]
-    assert "--resume" not in page.fake.asked[0]
+    assert "--anew" in page.fake.asked[0]
+    assert "--anew" not in page.fake.asked[1]
     again = page.record.load()
     assert again is not None
     assert again.fraction == kept.fraction, "loading again is no step back"
     page.button("Stop").click()
     page.until(Phase.IDLE)
+
+
+def test_a_training_that_goes_on_shows_how_it_went_before(make_bench, tmp_path) -> None:
+    before = fake.earlier({5: 4.0, 10: 3.0}, {10: 1.5})
+    page = Page(make_bench, tmp_path, [fake.TRAIN, before, fake.trained(15, 2.5), "cancel"])
+    page.start()
+    page.bench.until(lambda: page.run.loss.value() == "2.500")
+    assert [list(part) for part in page.run.loss._curve.points()] == [[5, 10, 15], [4.0, 3.0, 2.5]]
+    assert page.run.acceptance.value() == "1.50 of 4"
+    left = [plot.plot.viewRange()[0][0] for plot in (page.run.loss, page.run.acceptance)]
+    assert left == [0.0, 0.0], "both begin at step 0"
+    page.training.stop()
 
 
 def test_while_a_training_runs_the_chat_works_and_says_how_far_it_is(make_bench, tmp_path) -> None:
@@ -180,7 +192,7 @@ def test_closing_the_window_stops_the_training_and_the_next_start_offers_to_go_o
     assert "stopped while training at 10%" in again.run.bar.text()
     again.run.bar.press("go-on-training")
     again.until_stage("train")
-    assert "--resume" in again.fake.asked[0]
+    assert "--anew" not in again.fake.asked[0]
 
 
 def test_a_training_that_finishes_while_the_window_closes_is_not_offered(
@@ -234,7 +246,7 @@ def test_an_error_is_said_where_it_happens_and_can_be_tried_again(
     assert (page.record.load() is None) == (stage is None)
     page.run.bar.press(page.run.bar.actions_shown()[0])
     page.until_stage("load")
-    assert ("--resume" in page.fake.asked[1]) == (stage is not None)
+    assert ("--anew" in page.fake.asked[1]) == (stage is None)
 
 
 def test_a_fault_shows_no_traceback(make_bench, tmp_path) -> None:

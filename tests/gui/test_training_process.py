@@ -143,13 +143,13 @@ def test_a_second_start_is_ignored_while_a_training_runs(qtbot: QtBot) -> None:
 def test_the_command_is_that_of_the_program_frozen_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert train_command(["--resume"]) == [
+    assert train_command(["--anew"]) == [
         sys.executable,
         "-m",
         "paceline",
         "train-mtp",
         "--json",
-        "--resume",
+        "--anew",
     ]
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert train_command([]) == [sys.executable, "train-mtp", "--json"]

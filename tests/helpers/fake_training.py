@@ -53,14 +53,26 @@ def trained(step: int, loss: float) -> Step:
     return {
         "event": "progress",
         "stage": "train",
-        "done": step * 10,
-        "total": 3000,
+        "unit": "steps",
+        "done": step,
+        "total": 300,
         "seconds_left": 45.0,
         "tokens_per_second": 2100.0,
         "loss": loss,
         "losses": [loss, loss * 1.1, loss * 1.2],
         "step": step,
         "epoch": 0,
+    }
+
+
+def earlier(losses: dict[int, float], lengths: dict[int, float]) -> Step:
+    """How a training that goes on went before, by step."""
+    return {
+        "event": "earlier",
+        "loss_steps": list(losses),
+        "losses": list(losses.values()),
+        "length_steps": list(lengths),
+        "lengths": list(lengths.values()),
     }
 
 

@@ -60,7 +60,7 @@ def test_every_choice_makes_a_command_line_that_the_command_understands(
         5,
         4096,
     )
-    assert (parsed.tokens, parsed.minutes, parsed.resume) == (500, None, True)
+    assert (parsed.tokens, parsed.minutes, parsed.anew) == (500, None, False)
     assert parsed.own_only
     assert [str(path) for path in parsed.data] == ["my prompts.txt", "more.jsonl"]
     assert (parsed.device, parsed.precision) == ("auto", "int8")
@@ -70,7 +70,7 @@ def test_a_training_that_is_gone_on_with_gets_what_is_left_of_its_minutes() -> N
     choices = TrainingChoices(pair="smollm2-135m", minutes=30)
     parser = build_parser()
     first = parser.parse_args(["train-mtp", *train_arguments(choices, resume=False)])
-    assert (first.pair, first.minutes, first.resume) == ("smollm2-135m", 30, False)
+    assert (first.pair, first.minutes, first.anew) == ("smollm2-135m", 30, True)
     rest = train_arguments(choices, resume=True, spent_s=600)
     assert parser.parse_args(["train-mtp", *rest]).minutes == 20
     late = train_arguments(choices, resume=True, spent_s=6000)

@@ -142,9 +142,9 @@ def test_a_run_that_nobody_hears_any_more_keeps_what_it_has(arguments):
 
 def test_events_are_told_in_words():
     progress = events.Progress(
-        stage="train", done=1500, total=3000, loss=1.25, step=7, seconds_left=120.0
+        stage="train", done=1500, total=3000, unit="steps", loss=1.25, seconds_left=120.0
     )
-    assert numbers(progress) == "1,500 of 3,000 tokens, step 7, loss 1.250, 2 min left"
+    assert numbers(progress) == "1,500 of 3,000 steps, loss 1.250, 2 min left"
     found = events.Evaluated(step=7, acceptance=(0.5, 0.25), length=1.6, loss=1.0, tokens=9)
     assert "1.60 on held-out text, by position 50%, 25%" in told(found)
     with pytest.raises(ValueError, match="no event"):
@@ -154,8 +154,8 @@ def test_events_are_told_in_words():
     assert json.dumps(events.to_json(found))
 
 
-def test_a_stop_says_that_it_takes_resume_to_go_on_with_a_training():
-    assert "--resume" in told(events.Stopped(stage="train"))
+def test_a_stop_says_how_to_go_on():
+    assert told(events.Stopped(stage="train")).endswith("the same command goes on")
 
 
 @pytest.mark.parametrize("error", [OSError("a disk went"), RuntimeError("a mistake")])

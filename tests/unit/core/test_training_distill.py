@@ -14,6 +14,7 @@ from core.training.checkpoint import restore_checkpoint, save_checkpoint
 from core.training.data import TextData
 from core.training.distill import DistillSettings, DraftTrainer
 from core.training.distill_run import DistillRequest, text_request
+from core.training.meter import Meter
 from tests.helpers.checkpoints import save_folder
 from tests.helpers.cli import CommandLine
 from tests.helpers.heads import forgetful_llama
@@ -89,9 +90,9 @@ def test_a_resumed_distillation_has_the_weights_of_an_unbroken_one(target, folde
             whole.train_step()
         for _ in range(3):
             broken.train_step()
-        save_checkpoint(tmp_path, broken, {})
+        save_checkpoint(tmp_path, broken, {}, Meter(broken))
         broken = _trainer(target, data, epochs=1)
-        assert restore_checkpoint(tmp_path, broken, {})
+        assert restore_checkpoint(tmp_path, broken, {}, Meter(broken))
         while not broken.done:
             broken.train_step()
     assert whole.total_steps > 3

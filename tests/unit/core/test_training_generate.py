@@ -200,6 +200,25 @@ def test_a_run_that_was_stopped_goes_on_and_makes_nothing_twice(model, tmp_path)
     assert store.tokens == sum(len(ids) - start for ids, start, _ in after.values())
 
 
+def test_what_is_cut_short_is_kept_as_far_as_it_came(model, tmp_path):
+    settings, jobs = _settings(), _jobs(8)
+    _generate(model, jobs, tmp_path / "whole", settings)
+    calls = iter(range(10_000))
+    whole, store, seen = _generate(
+        model, jobs, tmp_path / "cut", settings, cut=lambda: next(calls) > 6
+    )
+    every, cut = _read(tmp_path / "whole"), _read(tmp_path / "cut")
+    assert whole
+    assert 0 < len(cut) < len(jobs)
+    for key, (ids, start, states) in cut.items():
+        assert every[key][0][: len(ids)] == ids
+        assert len(ids) > start
+        torch.testing.assert_close(states[:-1], every[key][2][: len(ids) - 1], atol=0.05, rtol=0.02)
+    assert any(len(ids) < len(every[key][0]) for key, (ids, _, _) in cut.items())
+    assert seen[-1].tokens == seen[-1].total_tokens == store.tokens
+    assert seen[0].tokens > 0
+
+
 def test_generation_ends_once_enough_tokens_were_made(model, tmp_path):
     whole, store, seen = _generate(model, _jobs(20), tmp_path, _settings(), max_tokens=60)
     assert whole

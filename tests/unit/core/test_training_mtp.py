@@ -12,6 +12,7 @@ from core.training.acceptance import measure
 from core.training.checkpoint import remove_checkpoint, restore_checkpoint, save_checkpoint
 from core.training.data import TextData, coverage, frequent_tokens
 from core.training.loss import chain_places, rows_of, steps_loss
+from core.training.meter import Meter
 from core.training.mtp import TrainSettings, step_weights
 from tests.helpers.tiny import tiny_llama
 from tests.helpers.training import VOCAB, make_trainer, sentences, write_text
@@ -190,9 +191,9 @@ def test_a_resumed_run_has_the_weights_of_an_unbroken_one(model, data, tmp_path,
     for stop in (*stops, whole.total_steps):
         while broken.step < stop:
             broken.train_step()
-        save_checkpoint(tmp_path, broken, {"a": 1})
+        save_checkpoint(tmp_path, broken, {"a": 1}, Meter(broken))
         broken = fresh()
-        assert restore_checkpoint(tmp_path, broken, {"a": 1})
+        assert restore_checkpoint(tmp_path, broken, {"a": 1}, Meter(broken))
     assert broken.done
     mine, theirs = broken.tensors(), whole.tensors()
     assert mine.keys() == theirs.keys()
@@ -203,17 +204,18 @@ def test_a_resumed_run_has_the_weights_of_an_unbroken_one(model, data, tmp_path,
 
 def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(model, data, tmp_path):
     trainer = make_trainer(model, data)
-    assert not restore_checkpoint(tmp_path, trainer, {})
-    path = save_checkpoint(tmp_path, trainer, {"seed": 1})
+    meter = Meter(trainer)
+    assert not restore_checkpoint(tmp_path, trainer, {}, meter)
+    path = save_checkpoint(tmp_path, trainer, {"seed": 1}, meter)
     with pytest.raises(UserError, match="other choices"):
-        restore_checkpoint(tmp_path, trainer, {"seed": 2})
+        restore_checkpoint(tmp_path, trainer, {"seed": 2}, meter)
     content = path.read_bytes()
     for damaged in (content[:-4], b"\xff" * len(content)):
         path.write_bytes(damaged)
         with pytest.raises(UserError, match="damaged"):
-            restore_checkpoint(tmp_path, trainer, {"seed": 1})
+            restore_checkpoint(tmp_path, trainer, {"seed": 1}, meter)
     remove_checkpoint(tmp_path)
-    assert not restore_checkpoint(tmp_path, trainer, {"seed": 1})
+    assert not restore_checkpoint(tmp_path, trainer, {"seed": 1}, meter)
     assert not list(tmp_path.iterdir())
 
 

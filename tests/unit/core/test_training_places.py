@@ -9,7 +9,7 @@ from core.models.mtp.files import save_head
 from core.models.runner import EagerRunner
 from core.requests import LoadRequest
 from core.training.jobs import GenerationSettings
-from core.training.places import disk_use, find_places, place_for_head
+from core.training.places import check_place, disk_use, find_places, place_for_head
 from core.training.request import TrainRequest
 from tests.helpers.heads import random_head
 from tests.helpers.tiny import tiny_llama
@@ -37,15 +37,18 @@ def test_heads_of_two_models_with_one_name_lie_in_two_folders(request_with, tmp_
     assert head(HOST, out=tmp_path / "mine") == tmp_path / "mine"
 
 
-def test_a_head_is_saved_beside_a_better_one_and_in_place_of_others(tmp_path):
+def test_a_head_is_saved_beside_others_and_never_over_one(tmp_path):
     folder, head = tmp_path / "head", random_head(EagerRunner(tiny_llama()))
-    assert place_for_head(folder, 1.2) == folder
-    save_head(head, folder, card=replace(head.card, acceptance_length=1.5))
-    assert place_for_head(folder, 1.5) == folder
-    assert place_for_head(folder, 1.2) == tmp_path / "head-2"
-    save_head(head, tmp_path / "head-2", card=replace(head.card, acceptance_length=1.3))
-    assert place_for_head(folder, 1.2) == tmp_path / "head-3"
-    assert place_for_head(folder, 1.4) == tmp_path / "head-2"
+    for name in ("head", "head-2", "head-3"):
+        assert place_for_head(folder) == tmp_path / name
+        save_head(head, tmp_path / name)
+
+
+def test_a_free_place_can_be_given(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "empty", tmp_path / "new" / "deeper"):
+        check_place(place)
+    assert not (tmp_path / "new").exists()
 
 
 def test_minutes_take_no_more_of_the_disk_than_all_replies_would(request_with):

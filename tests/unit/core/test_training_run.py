@@ -63,7 +63,6 @@ def _values(target, prompts, home):
         "vocabulary": 200,
         "epochs": 8,
         "batch_tokens": 400,
-        "resume": True,
     }
 
 
@@ -110,15 +109,41 @@ def test_a_run_makes_a_head_and_says_how(target, prompts, tmp_path):
         assert events.from_json(json.loads(json.dumps(events.to_json(event)))) == event
 
 
-def test_what_is_done_is_not_done_again(target, prompts, tmp_path):
+def _made(heard):
+    """How many tokens of replies a run made itself."""
+    return sum(e.tokens_per_second > 0 for e in heard if _is_progress(e, "generate"))
+
+
+def _is_progress(event, stage):
+    return isinstance(event, events.Progress) and event.stage == stage
+
+
+def test_text_that_was_made_is_not_made_again_and_no_head_is_replaced(target, prompts, tmp_path):
     first, _ = _run(_request(target, prompts, tmp_path))
     weights = load_head(first).state_dict()
     second, heard = _run(_request(target, prompts, tmp_path))
-    steps = [e for e in heard if isinstance(e, events.Progress) and e.stage == "train"]
-    texts = [e for e in heard if isinstance(e, events.Progress) and e.stage == "generate"]
-    assert not steps
-    assert not texts
+    assert not _made(heard)
+    assert second == first.with_name(f"{first.name}-2")
     assert all(torch.equal(weights[k], v) for k, v in load_head(second).state_dict().items())
+    assert not list(tmp_path.rglob("checkpoint.json"))
+
+
+@pytest.mark.parametrize("taken", ["file", "folder", "below a file"])
+def test_a_place_that_cannot_be_is_refused_before_anything_is_done(
+    target, prompts, tmp_path, taken
+):
+    place = tmp_path / "out"
+    if taken == "folder":
+        place.mkdir()
+        (place / "head.json").write_text("{}")
+    else:
+        place.write_text("")
+    out = place / "deeper" if taken == "below a file" else place
+    heard = []
+    with pytest.raises(UserError, match=r"cannot be made|something at") as caught:
+        run_training(_request(target, prompts, tmp_path, out=out), heard.append, lambda: False)
+    assert "--out" in str(caught.value)
+    assert not heard
 
 
 def test_a_run_that_is_stopped_anywhere_goes_on_to_the_same_head(
@@ -211,13 +236,24 @@ def load_alone_lean(folder, home):
     return load_alone(LoadRequest(target=str(folder)), home, report).model
 
 
-def test_without_resume_the_training_begins_anew(target, prompts, tmp_path):
-    request = _request(target, prompts, tmp_path)
-    _run(request)
-    path, heard = _run(_request(target, prompts, tmp_path, resume=False))
-    steps = [e for e in heard if isinstance(e, events.Progress) and e.stage == "train"]
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_training_that_was_stopped_goes_on_unless_it_is_to_begin_anew(
+    target, prompts, tmp_path, anew
+):
+    heard = []
+    assert (
+        run_training(
+            _request(target, prompts, tmp_path),
+            heard.append,
+            lambda: any(_is_progress(event, "train") for event in heard),
+        )
+        is None
+    )
+    path, heard = _run(_request(target, prompts, tmp_path, anew=anew))
+    (begun,) = [e for e in heard if isinstance(e, events.StageStarted) and e.stage == "train"]
     assert path is not None
-    assert steps[0].step == 1
+    assert begun.resumed == (not anew)
+    assert any(isinstance(event, events.Earlier) for event in heard) == (not anew)
 
 
 def test_a_run_with_minutes_ends_in_time_and_keeps_its_text(target, prompts, tmp_path):
@@ -225,7 +261,7 @@ def test_a_run_with_minutes_ends_in_time_and_keeps_its_text(target, prompts, tmp
     path, _ = _run(request)
     assert path is not None
     _, heard = _run(request)
-    assert not any(isinstance(e, events.Progress) and e.stage == "generate" for e in heard)
+    assert not _made(heard)
 
 
 def test_a_full_disk_is_refused_before_anything_is_written(target, prompts, tmp_path, monkeypatch):
@@ -312,8 +348,8 @@ def test_a_run_killed_at_random_moments_goes_on_and_leaves_nothing_half_written(
         worker.stdin.close()
     assert codes[-1] == 0
     assert -signal.SIGKILL in codes
-    (folder,) = (tmp_path / "heads").iterdir()
-    load_head(folder)
+    for folder in (tmp_path / "heads").iterdir():
+        load_head(folder)
     leftovers = [path.name for path in (tmp_path / "training").rglob("*.tmp")]
     assert leftovers == []
 

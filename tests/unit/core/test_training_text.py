@@ -1,5 +1,6 @@
 """The stage that makes text: how much is enough, and what is said where none could be made."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -22,10 +23,13 @@ class Author:
     def __init__(self) -> None:
         self.answers = {"text": True, "held-out": True}
         self.asked: list[str] = []
+        self.jobs: dict[str, int] = {}
+        self.cuts: dict[str, Callable[[], bool]] = {}
 
-    def generate(self, model, jobs, *, ends, settings, store, on_progress, stop, max_tokens):
+    def generate(self, model, jobs, *, ends, settings, store, on_progress, stop, cut, max_tokens):
         name = store.folder.name
         self.asked.append(name)
+        self.jobs[name], self.cuts[name] = len(jobs), cut
         if self.answers[name]:
             states = torch.zeros(2, 4, dtype=torch.bfloat16)
             store.add(
@@ -45,12 +49,12 @@ class Author:
 def author(monkeypatch):
     made = Author()
     monkeypatch.setattr(text_stage, "generate", made.generate)
-    monkeypatch.setattr(text_stage, "make_jobs", lambda *_: [])
+    monkeypatch.setattr(text_stage, "make_jobs", lambda _, prompts, *__: prompts)
     monkeypatch.setattr(text_stage, "reply_ends", lambda _: frozenset())
     return made
 
 
-def _make(author, folder, **budget):
+def _make(author, folder, report=None, **budget):
     """Return whether text to train on was asked for."""
     author.asked.clear()
     places = Places(
@@ -64,9 +68,9 @@ def _make(author, folder, **budget):
         TrainRequest(load=LoadRequest(target="x"), home=folder, **budget),
         SimpleNamespace(model=None, tokenizer=None),
         GenerationSettings(layers=(1,)),
-        ([], []),
+        (range(500), range(120)),
         places,
-        Report(lambda _: None, lambda: False),
+        Report(lambda _: None, lambda: False) if report is None else report,
     )
     return "text" in author.asked
 
@@ -79,12 +83,35 @@ def test_text_is_made_longer_where_more_time_is_given_and_not_for_the_same(autho
     assert not _make(author, tmp_path, minutes=60)
 
 
-def test_too_little_time_for_one_reply_is_said_and_does_not_count_as_enough(author, tmp_path):
-    author.answers["text"] = False
-    with pytest.raises(UserError, match=r"No reply was finished .* Allow more minutes"):
-        _make(author, tmp_path, minutes=0.5)
-    author.answers["text"] = True
-    assert _make(author, tmp_path, minutes=0.5)
+@pytest.mark.parametrize(("minutes", "prompts"), [(0.5, 8), (5, 30), (60, 120)])
+def test_few_minutes_measure_on_few_prompts(author, tmp_path, minutes, prompts):
+    _make(author, tmp_path, minutes=minutes)
+    assert (author.jobs["held-out"], author.jobs["text"]) == (prompts, 500)
+
+
+def test_tokens_measure_on_all_prompts_and_are_not_cut(author, tmp_path):
+    _make(author, tmp_path, minutes=1, tokens=1000)
+    assert author.jobs["held-out"] == 120
+    assert not author.cuts["held-out"]()
+
+
+@pytest.mark.parametrize("loading_s", [0, 50])
+def test_both_texts_have_their_share_of_the_minutes_however_long_the_loading_took(
+    author, tmp_path, loading_s
+):
+    report = Report(lambda _: None, lambda: False)
+    now_s = report.started_s
+    report.clock = lambda: now_s
+    now_s += loading_s
+    _make(author, tmp_path, report, minutes=1)
+    for name, share_s in (("held-out", 10), ("text", 30)):
+        left_s = max(share_s - loading_s, share_s / 2)
+        before_s = now_s
+        now_s = before_s + left_s - 0.1
+        assert not author.cuts[name]()
+        now_s = before_s + left_s + 0.1
+        assert author.cuts[name]()
+        now_s = before_s
 
 
 @pytest.mark.parametrize("name", ["text", "held-out"])
