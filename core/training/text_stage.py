@@ -23,6 +23,8 @@ _ENOUGH = "enough.json"
 _TEXT_SHARE = 1 / 2
 """Of all minutes, the share that the loading and all text may take."""
 _HELD_OUT_SHARE = 1 / 6
+_LEAST_TOKENS = 256
+"""Tokens of replies that are made however little time there is: fewer say nothing."""
 _FEWEST_HELD_OUT = 8
 _HELD_OUT_A_MINUTE = 6
 """Prompts to measure on: few minutes make no text for more, and leave less to measure."""
@@ -108,10 +110,12 @@ def _generate(
     store = ShardStore(folder, {**settings.fixed(), "temperatures": list(temperatures)})
     if max_tokens is not None and store.tokens >= max_tokens:
         return store.tokens
-    before = store.tokens
+    before = made = store.tokens
     started_s = report.clock()
 
     def on_progress(progress: GenerationProgress) -> None:
+        nonlocal made
+        made = progress.tokens
         if progress.flushed:
             report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))
         speed = (progress.tokens - before) / max(1e-6, report.clock() - started_s)
@@ -138,7 +142,7 @@ def _generate(
         store=store,
         on_progress=on_progress,
         stop=report.stopped,
-        cut=lambda: until_s is not None and report.clock() > until_s,
+        cut=lambda: until_s is not None and report.clock() > until_s and made >= _LEAST_TOKENS,
         max_tokens=max_tokens,
     )
     report.emit(Kept(kind="text", path=str(folder), tokens=store.tokens))

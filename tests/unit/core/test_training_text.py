@@ -9,12 +9,19 @@ import torch
 from core.errors import UserError
 from core.requests import LoadRequest
 from core.training import text_stage
+from core.training.generate import GenerationProgress
 from core.training.jobs import GenerationSettings
 from core.training.places import Places
 from core.training.report import Report
 from core.training.request import TrainRequest
 from core.training.shards import Generated
 from core.training.text_stage import make_text
+
+
+def _progress(tokens):
+    return GenerationProgress(
+        done_jobs=1, total_jobs=9, tokens=tokens, total_tokens=999, seconds_left=5.0, flushed=False
+    )
 
 
 class Author:
@@ -24,12 +31,14 @@ class Author:
         self.answers = {"text": True, "held-out": True}
         self.asked: list[str] = []
         self.jobs: dict[str, int] = {}
+        self.progress = _progress(300)
         self.cuts: dict[str, Callable[[], bool]] = {}
 
     def generate(self, model, jobs, *, ends, settings, store, on_progress, stop, cut, max_tokens):
         name = store.folder.name
         self.asked.append(name)
         self.jobs[name], self.cuts[name] = len(jobs), cut
+        on_progress(self.progress)
         if self.answers[name]:
             states = torch.zeros(2, 4, dtype=torch.bfloat16)
             store.add(
@@ -112,6 +121,14 @@ def test_both_texts_have_their_share_of_the_minutes_however_long_the_loading_too
         now_s = before_s + left_s + 0.1
         assert author.cuts[name]()
         now_s = before_s
+
+
+def test_text_that_says_nothing_yet_is_not_cut(author, tmp_path):
+    author.progress = _progress(200)
+    report = Report(lambda _: None, lambda: False)
+    _make(author, tmp_path, report, minutes=1)
+    report.clock = lambda: report.started_s + 3600
+    assert not author.cuts["held-out"]()
 
 
 @pytest.mark.parametrize("name", ["text", "held-out"])
