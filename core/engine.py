@@ -33,7 +33,7 @@ from core.events import (
     PrefillProgress,
 )
 from core.metrics import MetricsAccumulator
-from core.models.mtp.find import SHIPPED_HEADS, HeadSearch
+from core.models.mtp.find import HeadSearch
 from core.models.mtp.modules import Head
 from core.parts import Parts, assemble
 from core.prompt import Rendered, render
@@ -93,6 +93,7 @@ class Engine:
         Raises UserError with what to do, Cancelled when ``cancel`` was set; nothing is loaded then.
         """
         # Reading checkpoints pulls in half of transformers; from_parts does without it.
+        from core.hub.heads import head_folders
         from core.hub.library import data_root
         from core.models.loader import LoadedModel, load_pair
         from core.models.pairing import check_pair
@@ -118,7 +119,7 @@ class Engine:
 
         heads = HeadSearch(
             path=Path(request.head).expanduser() if request.head else None,
-            folders=(data_root() / "heads", SHIPPED_HEADS),
+            folders=head_folders(),
         )
 
         def build(draft: LoadedModel | None, notices: tuple[str, ...], no_draft: str) -> Parts:

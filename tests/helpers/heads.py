@@ -1,6 +1,7 @@
 """Heads for tiny hosts: random ones, and one that is always right."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -8,6 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from core.models.lean.model import LeanModel, read_lean_model
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind, HeadShape
+from core.models.mtp.files import save_head
 from core.models.mtp.host import describe_host
 from core.models.mtp.modules import Head, make_head
 from core.models.runner import Runner
@@ -46,6 +48,13 @@ def random_head(host: Runner, *, kind: str = HeadKind.SEQUENTIAL, seed: int = 0,
         for parameter in head.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     return head.eval()
+
+
+def saved_head(folder: Path, **card) -> Path:
+    """A folder with an untrained head for a host that nobody has."""
+    made = head_card()
+    save_head(make_head(made), folder, card=replace(made, **card))
+    return folder
 
 
 def forgetful_llama(seed: int = 0, *, vocab: int = 256) -> LlamaForCausalLM:

@@ -9,6 +9,8 @@ from typing import Any
 
 from core.errors import UserError
 
+CARD_NAME = "head.json"
+"""The file that makes a folder a head."""
 FORMAT = 1
 """The version of the card; a newer one is refused."""
 MAX_DEPTH = 16

@@ -12,7 +12,6 @@ from core.models.mtp.modules import Head
 
 logger = logging.getLogger(__name__)
 
-SHIPPED_HEADS = Path(__file__).resolve().parents[3] / "resources" / "heads"
 NO_HEAD = "no head was trained for this model"
 
 

@@ -1,7 +1,7 @@
 """The head that ships for the default model, as it lies in resources."""
 
+from core.hub.heads import SHIPPED_HEADS
 from core.models.mtp.files import load_head
-from core.models.mtp.find import SHIPPED_HEADS
 
 MOST_BYTES = 20_000_000
 
