@@ -134,7 +134,7 @@ def require_head(configuration: Configuration, heads: Collection[str]) -> None:
     if configuration.head not in heads:
         raise UserError(
             f"{configuration.name} names a head that is not there.",
-            f"Give it with --also-head {configuration.head}=FOLDER.",
+            f"Give it with --also-head {configuration.head}=HEAD.",
         )
 
 

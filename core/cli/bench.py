@@ -36,6 +36,7 @@ from core.cli.reply import failure_of
 from core.cli.style import can_redraw, make_console, say, sentence
 from core.cli.tty import echo_off
 from core.errors import BugError, UserError
+from core.hub.heads import resolve_head
 from core.requests import DrafterKind
 
 _HEAD_NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -69,8 +70,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         request = load_request_of(args)
         engine, loaded = load(context, request, on_progress)
         others = {
-            name: load(context, replace(request, head=folder), on_progress)
-            for name, folder in heads.items()
+            name: load(context, replace(request, head=path), on_progress)
+            for name, path in heads.items()
         }
     holds = [loaded, *(held for _, held in others.values())]
     for notice in dict.fromkeys(notice for held in holds for notice in held.notices):
@@ -87,17 +88,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def heads_of(args: argparse.Namespace) -> dict[str, str]:
-    """Return the folders of further heads by name. Raises UserError for what is no such pair."""
+    """Return the paths of further heads by name. Raises UserError for what names none."""
     heads: dict[str, str] = {}
     for text in args.also_head:
-        name, _, folder = text.partition("=")
-        if not _HEAD_NAME.fullmatch(name) or not folder or name in heads:
+        name, _, head = text.partition("=")
+        if not _HEAD_NAME.fullmatch(name) or not head or name in heads:
             raise UserError(
                 f"--also-head {text!r} does not name a head.",
-                "Write NAME=FOLDER, with a name of letters, digits and dashes for each.",
+                "Write NAME=HEAD, with a name of letters, digits and dashes for each.",
             )
-        heads[name] = folder
-    return heads
+        heads[name] = head
+    return {name: str(resolve_head(head)) for name, head in heads.items()}
 
 
 def outputs_of(args: argparse.Namespace) -> tuple[Output, ...]:

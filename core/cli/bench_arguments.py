@@ -17,7 +17,7 @@ examples:
   paceline bench --pair qwen2.5-coder
   paceline bench --suite code,edit --config ngram:auto,hybrid:auto,model:4 --repeats 5
   paceline bench --suite chat --config hybrid:4@0.7,hybrid:4:block@0.7 --max-new-tokens 128
-  paceline bench --also-head mine=heads/mine --config mtp:3,mtp/mine:3
+  paceline bench --also-head mine=./mine --config mtp:3,mtp/mine:3
   paceline bench --markdown report.md --csv report.csv --plot speed.png
   paceline bench --json | jq '.summaries[] | {suite, configuration, speed_up}'"""
 
@@ -41,7 +41,7 @@ def add_bench_arguments(command: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--also-head",
-        metavar="NAME=DIR",
+        metavar="NAME=H",
         action="append",
         default=[],
         help="another head, for configurations such as mtp/NAME:3; loads the models once more",

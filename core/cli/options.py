@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from core.cli.parser import DEFAULT_GAMMA, DEFAULT_PAIR
 from core.errors import UserError
 from core.hub.catalog import CatalogPair, load_catalog
+from core.hub.heads import resolve_head
 from core.hub.library import Library, data_root
 from core.hub.resolve import resolve_pair
 from core.requests import (
@@ -103,9 +104,10 @@ def choices_of(args: argparse.Namespace) -> Choices:
 def load_request_of(args: argparse.Namespace) -> LoadRequest:
     """Return which models to load and how.
 
-    Raises UserError for a model that is not here or not known.
+    Raises UserError for a model or a head that is not here or not known.
     """
     pair = None if args.target else args.pair or DEFAULT_PAIR
+    head = str(resolve_head(args.head)) if args.head else None
     library = _library()
     if pair is not None or {args.target, args.draft} & library.catalog.models.keys():
         library = open_library()
@@ -116,7 +118,7 @@ def load_request_of(args: argparse.Namespace) -> LoadRequest:
         device=args.device,
         precision=args.precision,
         context_limit=args.context_limit,
-        head=args.head,
+        head=head,
     )
 
 

@@ -219,7 +219,9 @@ def _add_models(command: argparse.ArgumentParser, *, replies: bool = True) -> No
         command.set_defaults(head=None, context_limit=None)
         return
     models.add_argument(
-        "--head", metavar="PATH", help="the folder of a trained head, for --drafter mtp and hybrid"
+        "--head",
+        metavar="H",
+        help="an MTP head, for --drafter mtp and hybrid: its name or its folder",
     )
     models.add_argument("--context-limit", metavar="N", type=int, help="cap the context, in tokens")
 

@@ -10,6 +10,7 @@ from core.errors import UserError
 from core.events import Failed, Notice, Round
 from tests.helpers.cli import CommandLine, make_model_file
 from tests.helpers.fake_engine import FakeEngine, make_round
+from tests.helpers.heads import saved_head
 
 TINY = ("--suite", "chat", "--prompts", "1", "--repeats", "2", "--config", "ngram:4")
 
@@ -94,6 +95,7 @@ def test_markdown_can_go_to_standard_output(model: tuple[str, str]) -> None:
         (("--max-new-tokens", "0"), "max_new_tokens is 0"),
         (("--seed", "-1"), "seed is -1"),
         (("--config", "mtp/mine:3"), "mtp/mine:3 names a head that is not there"),
+        (("--also-head", "mine=nowhere"), "There is no head called nowhere"),
         (("--also-head", "mine"), "--also-head 'mine' does not name a head"),
         (("--also-head", "a b=heads"), "--also-head 'a b=heads' does not name a head"),
         (("--also-head", "a=x", "--also-head", "a=y"), "--also-head 'a=y' does not name a head"),
@@ -118,12 +120,15 @@ def test_what_is_wrong_is_said_in_one_line_before_anything_is_loaded(
     assert engine.load_requests == []
 
 
-def test_further_heads_are_loaded_and_measured_in_the_same_run(model: tuple[str, str]) -> None:
-    engine = FakeEngine()
+def test_further_heads_are_loaded_and_measured_in_the_same_run(
+    model: tuple[str, str], tmp_path: Path
+) -> None:
+    path = str(saved_head(tmp_path / "mine"))
+    engine = FakeEngine(head="mine on fake-135m")
     command = CommandLine(engine=engine)
-    options = ("--config", "ngram:4,hybrid/mine:4", "--also-head", "mine=heads/mine", "--json")
+    options = ("--config", "ngram:4,hybrid/mine:4", "--also-head", f"mine={path}", "--json")
     assert command.run("bench", *model, *TINY[:-2], *options) == 0
-    assert [request.head for request in engine.load_requests] == [None, "heads/mine"]
+    assert [request.head for request in engine.load_requests] == [None, path]
     result = json.loads(command.out.getvalue())
     measured = [one["configuration"] for one in result["summaries"]]
     assert measured == ["off", "ngram:4", "hybrid/mine:4"]

@@ -16,7 +16,7 @@ from core.models.mtp.host import describe_host
 from core.models.runner import EagerRunner
 from core.requests import DrafterKind, LoadRequest
 from tests.helpers.checkpoints import save_folder, write_gguf
-from tests.helpers.heads import random_head
+from tests.helpers.heads import random_head, saved_head
 from tests.helpers.tiny import ids, request, run, tiny_llama
 
 
@@ -161,6 +161,7 @@ def test_case_28_a_head_without_memory_is_left_out_and_the_pair_is_usable(
     assert len(ids(run(engine, request(drafter="mtp", max_new_tokens=4)))) == 4
 
 
-def test_the_command_line_hands_the_path_on(checkpoint):
-    arguments = ["ask", "--target", str(checkpoint), "--head", "somewhere", "Hello"]
-    assert load_request_of(build_parser().parse_args(arguments)).head == "somewhere"
+def test_the_command_line_hands_the_path_on(checkpoint, tmp_path):
+    path = str(saved_head(tmp_path / "mine"))
+    arguments = ["ask", "--target", str(checkpoint), "--head", path, "Hello"]
+    assert load_request_of(build_parser().parse_args(arguments)).head == path
