@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,8 +11,9 @@ from core.cancel import CancelToken
 from core.cli.context import Context, EngineLike
 from core.cli.style import can_redraw, sentence
 from core.cli.tty import echo_off
+from core.errors import UserError
 from core.events import Loaded, LoadProgress
-from core.requests import LoadRequest
+from core.requests import DrafterKind, LoadRequest
 
 
 def load(
@@ -19,11 +21,23 @@ def load(
 ) -> tuple[EngineLike, Loaded]:
     """Return an engine with the models of the request loaded; Ctrl+C raises KeyboardInterrupt.
 
-    Raises UserError.
+    Raises UserError, also for a head that was asked for and cannot be used.
     """
     on_progress(LoadProgress(stage="Starting the engine"))
     engine = context.engine_factory()
-    return engine, engine.load(request, on_progress, CancelToken())
+    loaded = engine.load(request, on_progress, CancelToken())
+    if request.head and loaded.head is None:
+        raise UserError(
+            f"The head {Path(request.head).absolute().name} cannot be used: {_why(loaded)}.",
+            "Choose one that was made for these models, or leave it out; "
+            "paceline models list shows the heads.",
+        )
+    return engine, loaded
+
+
+def _why(loaded: Loaded) -> str:
+    reasons = [option.reason for option in loaded.drafters if option.kind == DrafterKind.MTP]
+    return "".join(reasons).rstrip(".") or "the models are loaded without it"
 
 
 @contextmanager
