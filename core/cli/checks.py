@@ -20,6 +20,7 @@ from core.cli.options import open_library
 from core.cli.parser import DEFAULT_PAIR
 from core.errors import UserError
 from core.hub.files import explain_write_error, format_bytes
+from core.hub.heads import local_heads
 from core.hub.library import data_root
 from paceline import __version__
 from paceline.front import display_answers
@@ -250,6 +251,18 @@ def _models(name: str) -> Check:
     return Check(name=name, verdict=Verdict.OK, detail=f"ready: {', '.join(ready)}")
 
 
+def _heads(name: str) -> Check:
+    heads = local_heads()
+    whole = [head for head in heads if not head.damage]
+    shipped = sum(head.shipped for head in whole)
+    detail = f"{shipped} shipped, {len(whole) - shipped} of your own"
+    if damaged := [head for head in heads if head.damage]:
+        detail += f"; damaged: {', '.join(f'{head.name} ({head.damage})' for head in damaged)}"
+        action = "Train what is damaged again, or delete its folder."
+        return Check(name=name, verdict=Verdict.WARN, detail=detail, action=action)
+    return Check(name=name, verdict=Verdict.OK, detail=detail)
+
+
 CHECKS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
     {
         "paceline": _paceline,
@@ -264,6 +277,7 @@ CHECKS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "window": _window,
         "data folder": _data_folder,
         "models": _models,
+        "heads": _heads,
     }
 )
 """Every check by the name it reports under, in the order of the report."""

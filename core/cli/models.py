@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Table
 
 from core.cancel import CancelToken
 from core.cli.context import Context
 from core.cli.exits import EXIT_DONE, EXIT_USER
 from core.cli.interrupts import interrupt_cancels
+from core.cli.listing import show_list
 from core.cli.options import open_library
 from core.cli.style import can_redraw, make_console, sentence
 from core.cli.tty import echo_off
@@ -30,9 +29,6 @@ JSON_INTERVAL_S = 0.1
 PLAIN_STEPS = 10
 """Without a terminal, progress is one line a tenth."""
 
-PIPE_WIDTH = 1000
-"""On a pipe a row is a line, however long."""
-
 Show = Callable[[DownloadProgress], None]
 
 
@@ -41,69 +37,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
     library = open_library()
     match args.action:
         case "list":
-            return _list(args, context, library)
+            return show_list(args, context, library)
         case "get":
             return _get(args, context, library)
         case "check":
             return _check(args, context, library)
         case _:
             return _remove(args, context, library)
-
-
-def _list(args: argparse.Namespace, context: Context, library: Library) -> int:
-    if args.json:
-        context.stdout.write(json.dumps(_listing(library), indent=2) + "\n")
-        return EXIT_DONE
-    console = make_console(context.stdout)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    models = _table("model", "title", "size", "status", "licence")
-    for model in library.catalog.models.values():
-        status = library.status(model.id)
-        state = str(status.state)
-        if status.state is ModelState.PARTIAL:
-            state += f" {100 * status.done_bytes // status.total_bytes}%"
-        models.add_row(model.id, model.title, format_bytes(model.size_bytes), state, model.licence)
-    pairs = _table("pair", "title", "target", "draft")
-    for pair in library.catalog.pairs.values():
-        pairs.add_row(pair.id, pair.title, pair.target, pair.draft or "none")
-    own = _table("your own", "kind", "size", "path")
-    for local in library.local_models():
-        size = format_bytes(local.size_bytes)
-        own.add_row(sentence(local.name), local.kind, size, sentence(str(local.path)))
-    tables = [table for table in (models, pairs, own) if table.row_count]
-    for position, table in enumerate(tables):
-        if position:
-            console.print()
-        console.print(table, soft_wrap=False)
-    return EXIT_DONE
-
-
-def _table(*headers: str) -> Table:
-    return Table(*headers, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-
-
-def _listing(library: Library) -> dict[str, Any]:
-    models = []
-    for model in library.catalog.models.values():
-        status = library.status(model.id)
-        models.append(
-            {
-                "id": model.id,
-                "title": model.title,
-                "publisher": model.publisher,
-                "licence": model.licence,
-                "suits": model.suits,
-                "size_bytes": model.size_bytes,
-                "sha256": model.sha256,
-                "status": str(status.state),
-                "done_bytes": status.done_bytes,
-                "path": None if status.path is None else str(status.path),
-            }
-        )
-    own = [{**asdict(local), "path": str(local.path)} for local in library.local_models()]
-    pairs = [asdict(pair) for pair in library.catalog.pairs.values()]
-    return {"models": models, "pairs": pairs, "local_models": own}
 
 
 def _get(args: argparse.Namespace, context: Context, library: Library) -> int:

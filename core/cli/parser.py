@@ -149,9 +149,11 @@ def build_parser() -> argparse.ArgumentParser:
     _add_models(distil, replies=False)
     add_distill_arguments(distil)
 
-    models = _command(commands, "models", "list, fetch, check and remove models", _MODELS)
+    models = _command(
+        commands, "models", "list models and heads; fetch, check, remove models", _MODELS
+    )
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _command(actions, "list", "show every model of the catalog", "").add_argument(
+    _command(actions, "list", "show the models, the pairs and the heads", "").add_argument(
         "--json", action="store_true", help="write one JSON object"
     )
     get = _command(actions, "get", "fetch a model or the models of a pair", _GET)

@@ -1,11 +1,14 @@
 """Heads on the command line: asked for by name or folder, refused in words, and listed."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from core.cli.checks import CHECKS, Verdict
 from core.events import DrafterOption
 from core.hub.heads import SHIPPED_HEADS, head_folders
+from core.models.mtp.card import CARD_NAME
 from tests.helpers.cli import CommandLine, make_model_file
 from tests.helpers.fake_engine import FakeEngine
 from tests.helpers.heads import saved_head
@@ -92,3 +95,47 @@ def test_a_refused_head_ends_the_json_with_failed(model: tuple[str, str], own: P
 def test_without_a_head_of_ones_own_the_models_may_have_none(model: tuple[str, str]) -> None:
     command = CommandLine(engine=FakeEngine(drafters=(REFUSAL,)))
     assert command.run("ask", "Hi", *model) == 0
+
+
+def _listed(*options: str) -> str:
+    command = CommandLine()
+    assert command.run("models", "list", *options) == 0
+    assert command.complaint == ""
+    return command.out.getvalue()
+
+
+def test_the_list_shows_each_head_on_a_line_and_a_damaged_one_as_such(own: Path) -> None:
+    saved_head(own / "mine", acceptance_length=1.456)
+    saved_head(own / "young")
+    (saved_head(own / "broken") / CARD_NAME).write_text("{")
+    header, *rows = _listed().split("\n\n")[-1].splitlines()
+    assert header.split("  ")[0] == "head"
+    found = {row.split()[0]: " ".join(row.split()[1:]) for row in rows}
+    assert list(found) == ["broken", "mine", "young", SHIPPED]
+    assert found["broken"].startswith("- damaged - ")
+    assert found["mine"].startswith("none sequential 1.46 ")
+    assert found["young"].startswith("none sequential - ")
+    assert all(found[name].endswith(" kB your own") for name in ("broken", "mine", "young"))
+    assert found[SHIPPED] == "SmolLM2-135M-Instruct.Q4_1 sequential 2.63 10 MB shipped"
+
+
+def test_the_list_as_json_has_the_heads(own: Path) -> None:
+    (saved_head(own / "broken") / CARD_NAME).write_text("{")
+    broken, shipped = json.loads(_listed("--json"))["heads"]
+    assert (broken["name"], broken["path"]) == ("broken", str(own / "broken"))
+    assert broken["damage"]
+    assert broken["acceptance_length"] is None
+    assert (shipped["name"], shipped["shipped"], shipped["damage"]) == (SHIPPED, True, "")
+    assert (shipped["kind"], shipped["depth"]) == ("sequential", 3)
+    assert shipped["size_bytes"] == 10_455_088
+
+
+def test_the_doctor_counts_the_heads_and_names_the_damaged_ones(own: Path) -> None:
+    assert CHECKS["heads"]("heads").verdict is Verdict.OK
+    assert CHECKS["heads"]("heads").detail == "1 shipped, 0 of your own"
+    saved_head(own / "mine")
+    (saved_head(own / "broken") / CARD_NAME).write_text("{")
+    check = CHECKS["heads"]("heads")
+    assert check.verdict is Verdict.WARN
+    assert check.detail.startswith("1 shipped, 1 of your own; damaged: broken (")
+    assert "Train" in check.action

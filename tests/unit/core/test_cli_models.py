@@ -70,7 +70,7 @@ def test_list_shows_each_model_with_its_state_on_one_line_of_a_pipe() -> None:
     put_half_of_the_parts(MEMBERS[1])
     command = CommandLine()
     assert command.run("models", "list") == 0
-    models, pairs = command.out.getvalue().split("\n\n")
+    models, pairs, _ = command.out.getvalue().split("\n\n")
     rows = {line.split()[0]: line for line in models.splitlines()}
     assert "98 MB" in rows[MODEL]
     assert "ready" in rows[MODEL]
