@@ -77,8 +77,10 @@ examples:
 {_EXIT_CODES}"""
 
 _MODELS = """\
+Without an ACTION everything is listed.
+
 examples:
-  paceline models list
+  paceline models
   paceline models get qwen2.5-coder
   paceline models check smollm2-135m
   paceline models remove qwen2.5-coder-1.5b --yes"""
@@ -152,7 +154,8 @@ def build_parser() -> argparse.ArgumentParser:
     models = _command(
         commands, "models", "list models and heads; fetch, check, remove models", _MODELS
     )
-    actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = models.add_subparsers(dest="action", metavar="ACTION")
+    models.set_defaults(action="list", json=False)
     _command(actions, "list", "show the models, the pairs and the heads", "").add_argument(
         "--json", action="store_true", help="write one JSON object"
     )

@@ -83,7 +83,7 @@ def test_a_reply_may_be_as_long_from_the_command_line_as_from_the_window() -> No
         ("ask", "--gamma", "many", "Hi"),
         ("ask", "--drafter", "magic", "Hi"),
         ("ask", "--pair", "qwen2.5-coder", "--target", "x.gguf", "Hi"),
-        ("models",),
+        ("models", "fetch"),
         ("models", "get"),
     ],
     ids=" ".join,

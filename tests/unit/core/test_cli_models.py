@@ -81,6 +81,13 @@ def test_list_shows_each_model_with_its_state_on_one_line_of_a_pipe() -> None:
     assert all(member in pair for member in MEMBERS)
 
 
+def test_without_an_action_the_models_are_listed() -> None:
+    alone, listed = CommandLine(), CommandLine()
+    assert alone.run("models") == listed.run("models", "list") == 0
+    assert alone.out.getvalue() == listed.out.getvalue()
+    assert "usage" not in alone.complaint
+
+
 def test_list_as_json_has_everything_a_program_needs() -> None:
     path = put_model(MODEL)
     command = CommandLine()
