@@ -5,7 +5,7 @@ proposed; position rate i = rounds that accepted position i / rounds that propos
 tokens/s = decoded tokens / decode time, prefill excluded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -115,6 +115,25 @@ def summarise(
     for round_ in rounds:
         accumulator.add(round_)
     return accumulator.snapshot()
+
+
+def together(replies: Sequence[GenerationMetrics]) -> GenerationMetrics:
+    """Return the counts of several replies together, with the rates of one reply."""
+    tokens = sum(reply.tokens for reply in replies)
+    rounds = sum(reply.rounds for reply in replies)
+    proposed = sum(reply.proposed for reply in replies)
+    accepted = sum(reply.accepted for reply in replies)
+    decode_ms = sum(reply.decode_ms for reply in replies)
+    return GenerationMetrics(
+        tokens=tokens,
+        rounds=rounds,
+        proposed=proposed,
+        accepted=accepted,
+        decode_ms=decode_ms,
+        tokens_per_second=_ratio(1000 * tokens, decode_ms),
+        mean_acceptance_length=1 + accepted / rounds if rounds else None,
+        acceptance_rate=_ratio(accepted, proposed),
+    )
 
 
 def _ratio(numerator: float, denominator: float) -> float | None:

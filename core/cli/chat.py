@@ -8,7 +8,7 @@ from rich.text import Text
 
 from core.cancel import CancelToken
 from core.cli import ask
-from core.cli.commands import COMMANDS, HELP_NOTES, Command, parse_line
+from core.cli.commands import CAN_BE, COMMANDS, HELP_NOTES, Command, parse_line
 from core.cli.context import Context, EngineLike
 from core.cli.crash import explain
 from core.cli.exits import EXIT_DONE
@@ -28,11 +28,13 @@ from core.cli.style import (
     ORIGIN_MEANINGS,
     ORIGIN_STYLES,
     SEPARATOR,
+    acceptance,
     can_redraw,
     drafted,
     ending,
     in_force,
     make_console,
+    pace,
     rule,
     say,
     sentence,
@@ -40,7 +42,7 @@ from core.cli.style import (
 )
 from core.errors import UserError
 from core.events import Loaded
-from core.metrics import GenerationMetrics
+from core.metrics import GenerationMetrics, together
 from core.requests import GenerateRequest, Rule, SpeculationParams
 
 PROMPT = "> "
@@ -93,11 +95,12 @@ class Chat:
 
     def greet(self) -> None:
         """Say what is loaded and how to read the colours."""
-        pair = self._loaded.target
-        drafting = [self._loaded.draft, self._loaded.head and f"the head {self._loaded.head}"]
-        if any(drafting):
-            pair += f" with {' and '.join(name for name in drafting if name)} drafting"
-        self._console.print(sentence(pair), style="bold")
+        target, draft, head = self._loaded.target, self._loaded.draft, self._loaded.head
+        self._console.print(sentence(target), style="bold")
+        if draft:
+            say(self._console, f"draft: {draft}")
+        if head:
+            say(self._console, f"head: {head.removesuffix(f' on {target}')}")
         say(self._console, in_force(self._choices.speculation, self._loaded))
         for notice in self._loaded.notices:
             say(self._console, notice)
@@ -212,6 +215,8 @@ class Chat:
         for option in self._loaded.drafters:
             if not kind:
                 state = "available" if option.available else f"not available: {option.reason}"
+                if option.available and option.kind == self._choices.speculation.drafter:
+                    state += ", in use"
                 self._console.print(f"  {option.kind:<{width}}  {sentence(state)}")
             elif option.kind == kind and not option.available:
                 raise UserError(f"The drafter {kind} is not available: {option.reason}.")
@@ -219,6 +224,9 @@ class Chat:
             self._speculate(replace(self._choices.speculation, drafter=kind))
 
     def _gamma(self, text: str) -> None:
+        if not text:
+            self._show("gamma", self._choices.speculation.gamma)
+            return
         try:
             gamma = gamma_of(text)
         except argparse.ArgumentTypeError:
@@ -228,6 +236,9 @@ class Chat:
         self._speculate(replace(self._choices.speculation, gamma=gamma))
 
     def _rule(self, name: str) -> None:
+        if not name:
+            self._show("rule", self._choices.speculation.rule)
+            return
         self._speculate(replace(self._choices.speculation, rule=name))
 
     def _speculate(self, speculation: SpeculationParams) -> None:
@@ -235,6 +246,9 @@ class Chat:
         say(self._console, in_force(speculation, self._loaded))
 
     def _temperature(self, text: str) -> None:
+        if not text:
+            self._show("temperature", f"{self._choices.sampling.temperature:g}")
+            return
         try:
             temperature = float(text)
         except ValueError:
@@ -242,6 +256,9 @@ class Chat:
         sampling = replace(self._choices.sampling, temperature=temperature)
         self._choices = replace(self._choices, sampling=sampling)
         say(self._console, f"temperature {temperature:g}")
+
+    def _show(self, name: str, value: object) -> None:
+        say(self._console, f"{name} is {value}; it can be {CAN_BE[name]}")
 
     def _system(self, text: str) -> None:
         require_unicode(text)
@@ -251,38 +268,22 @@ class Chat:
         say(self._console, f"system prompt: {shown}" if shown else "there is no system prompt")
 
     def _colour(self, text: str) -> None:
+        if not text:
+            self._show("colour", "on" if self._colouring else "off")
+            return
         if text not in ("on", "off"):
             raise UserError("colour is on or off.", "For example: /colour off")
         self._colouring = text == "on"
         say(self._console, f"colours are {text}")
 
     def _stats(self, _: str) -> None:
-        total = session_metrics(self._replies)
+        total = together(self._replies)
         replies = len(self._replies)
-        say(
-            self._console,
-            f"{replies} repl{'y' if replies == 1 else 'ies'}{SEPARATOR}{speed(total)}",
-        )
-        say(self._console, in_force(self._choices.speculation, self._loaded))
+        counted = f"{replies} repl{'y' if replies == 1 else 'ies'}"
+        say(self._console, f"{counted}{SEPARATOR}{pace(total)}")
+        if accepted := acceptance(total):
+            say(self._console, accepted)
+        say(self._console, f"from now on: {in_force(self._choices.speculation, self._loaded)}")
 
     def _complain(self, text: str) -> None:
         self._errors.print(sentence(text), style="red")
-
-
-def session_metrics(replies: list[GenerationMetrics]) -> GenerationMetrics:
-    """Return the counts of several replies together, with the rates of one reply."""
-    tokens = sum(reply.tokens for reply in replies)
-    rounds = sum(reply.rounds for reply in replies)
-    proposed = sum(reply.proposed for reply in replies)
-    accepted = sum(reply.accepted for reply in replies)
-    decode_ms = sum(reply.decode_ms for reply in replies)
-    return GenerationMetrics(
-        tokens=tokens,
-        rounds=rounds,
-        proposed=proposed,
-        accepted=accepted,
-        decode_ms=decode_ms,
-        tokens_per_second=1000 * tokens / decode_ms if decode_ms else None,
-        mean_acceptance_length=1 + accepted / rounds if rounds else None,
-        acceptance_rate=accepted / proposed if proposed else None,
-    )

@@ -93,15 +93,26 @@ def say(console: Console, text: str) -> None:
 
 def speed(metrics: GenerationMetrics) -> str:
     """Return the numbers of a reply, as far as they are known, on one line."""
-    parts = [f"{metrics.tokens} token{'' if metrics.tokens == 1 else 's'}"]
-    if metrics.tokens_per_second is not None:
-        parts.append(f"{metrics.tokens_per_second:.1f} tokens/s")
-    if metrics.acceptance_rate is not None and metrics.mean_acceptance_length is not None:
-        parts.append(f"mean acceptance length {metrics.mean_acceptance_length:.2f}")
-        parts.append(f"{100 * metrics.acceptance_rate:.0f}% accepted")
-    if metrics.time_to_first_token_ms is not None:
-        parts.append(f"first token after {metrics.time_to_first_token_ms / 1000:.2f} s")
-    return SEPARATOR.join(parts)
+    first = metrics.time_to_first_token_ms
+    parts = [pace(metrics), acceptance(metrics)]
+    parts.append("" if first is None else f"first token after {first / 1000:.2f} s")
+    return SEPARATOR.join(filter(None, parts))
+
+
+def pace(metrics: GenerationMetrics) -> str:
+    """Return how many tokens were decoded and how fast."""
+    tokens = f"{metrics.tokens} token{'' if metrics.tokens == 1 else 's'}"
+    if metrics.tokens_per_second is None:
+        return tokens
+    return f"{tokens}{SEPARATOR}{metrics.tokens_per_second:.1f} tokens/s"
+
+
+def acceptance(metrics: GenerationMetrics) -> str:
+    """Return how well the drafts stood; nothing where nothing was drafted."""
+    if metrics.acceptance_rate is None or metrics.mean_acceptance_length is None:
+        return ""
+    length = f"mean acceptance length {metrics.mean_acceptance_length:.2f}"
+    return f"{length}{SEPARATOR}{100 * metrics.acceptance_rate:.0f}% accepted"
 
 
 def in_force(speculation: SpeculationParams, loaded: Loaded) -> str:

@@ -70,15 +70,36 @@ def test_the_history_goes_with_every_message_and_new_forgets_it(model: tuple[str
 def test_the_greeting_names_the_model_what_is_in_force_and_every_origin(
     model: tuple[str, str],
 ) -> None:
-    engine = FakeEngine(notices=("The draft was dropped.",), head="mine on fake-135m")
+    engine = FakeEngine(notices=("The draft was dropped.",))
     command = chat(engine=engine)
     command.run("chat", *model, "--gamma", "3")
     shown = command.out.getvalue()
-    head = "fake-135m with the head mine on fake-135m drafting"
-    for part in (head, "gamma 3", "int8 on cpu", "The draft was dropped."):
+    for part in ("fake-135m", "gamma 3", "int8 on cpu", "The draft was dropped."):
         assert part in shown
     for origin in ("accepted", "resampled", "bonus", "plain"):
         assert f"  {origin}  " in shown
+
+
+@pytest.mark.parametrize(
+    ("draft", "head", "lines"),
+    [
+        (None, None, ["fake-135m"]),
+        (None, "mine on fake-135m", ["fake-135m", "head: mine"]),
+        ("small", "mine on small", ["fake-135m", "draft: small", "head: mine on small"]),
+    ],
+)
+def test_the_greeting_names_target_draft_and_head_on_a_line_each(
+    draft: str | None, head: str | None, lines: list[str], model: tuple[str, str]
+) -> None:
+    class Pair(FakeEngine):
+        def load(self, *arguments):  # type: ignore[no-untyped-def]
+            return replace(super().load(*arguments), draft=draft)
+
+    command = chat(engine=Pair(head=head))
+    command.run("chat", *model)
+    shown = SGR.sub("", command.out.getvalue()).splitlines()
+    assert shown[: len(lines)] == lines
+    assert shown[len(lines)].startswith("drafter hybrid")
 
 
 def test_each_reply_is_followed_by_its_numbers(model: tuple[str, str]) -> None:
@@ -105,9 +126,7 @@ def test_regenerate_without_a_message_says_so(model: tuple[str, str]) -> None:
     ("line", "part"),
     [
         ("/gamma 99", "gamma is 99"),
-        ("/gamma", "whole number"),
         ("/gamma many", "auto or a whole number"),
-        ("/rule", "rule is ''"),
         ("/rule fair", "rule is 'fair'"),
         ("/drafter magic", "drafter is 'magic'"),
         ("/drafter model", "This pair has no draft model."),
@@ -172,6 +191,38 @@ def test_drafter_alone_lists_what_is_available_and_why_not(model: tuple[str, str
     [on] = [line for line in lines if line.startswith("  hybrid")]
     assert off.endswith("not available: This pair has no draft model.")
     assert on.index("available") == off.index("not available")
+    assert on.endswith("available, in use")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("/gamma", "gamma is 3; it can be auto, or a whole number from 0 to 16"),
+        (
+            "/rule",
+            "rule is typical; it can be exact or block, or one of the lossy ones: "
+            "target-prob, typical, ensemble",
+        ),
+        (
+            "/temperature",
+            "temperature is 0.5; it can be a number from 0, which always takes the likeliest "
+            "token, to 100",
+        ),
+        ("/colour", "colour is on; it can be on or off"),
+    ],
+)
+def test_a_setting_alone_shows_its_value_and_what_it_can_be(
+    line: str, shown: str, model: tuple[str, str]
+) -> None:
+    engine = FakeEngine()
+    command = chat(line, "Hi", engine=engine)
+    options = ("--gamma", "3", "--rule", "typical", "--temperature", "0.5")
+    assert command.run("chat", *model, *options) == 0
+    words = " ".join(SGR.sub("", command.out.getvalue()).split())
+    assert shown in words
+    assert command.complaint.count("\n") == 3  # three stages of loading
+    speculation = engine.requests[0].speculation
+    assert (speculation.gamma, speculation.rule) == (3, "typical")
 
 
 def test_switching_speculation_off_says_why_it_is_off(model: tuple[str, str]) -> None:
@@ -190,7 +241,29 @@ def test_help_lists_every_command(model: tuple[str, str]) -> None:
 def test_stats_counts_the_session(model: tuple[str, str]) -> None:
     command = chat("One", "Two", "/stats")
     command.run("chat", *model)
-    assert "2 replies | 18 tokens | 150.0 tokens/s" in command.out.getvalue()
+    lines = SGR.sub("", command.out.getvalue()).splitlines()
+    at = lines.index("> 2 replies | 18 tokens | 150.0 tokens/s")
+    assert lines[at + 1 : at + 3] == [
+        "mean acceptance length 3.00 | 75% accepted",
+        "from now on: drafter hybrid, gamma auto, rule exact | int8 on cpu",
+    ]
+
+
+def test_before_the_first_reply_stats_has_no_rates(model: tuple[str, str]) -> None:
+    command = chat("/stats")
+    command.run("chat", *model)
+    lines = SGR.sub("", command.out.getvalue()).splitlines()
+    at = lines.index("> 0 replies | 0 tokens")
+    assert lines[at + 1].startswith("from now on: ")
+
+
+def test_no_line_of_the_help_is_broken_on_a_narrow_terminal(
+    model: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    command = chat("/help")
+    command.run("chat", *model)
+    assert max(map(len, SGR.sub("", command.out.getvalue()).splitlines())) <= 80
 
 
 @pytest.mark.parametrize("leave", ["/quit", "/exit"])
