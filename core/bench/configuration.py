@@ -138,6 +138,15 @@ def require_head(configuration: Configuration, heads: Collection[str]) -> None:
         )
 
 
+def require_draft(configuration: Configuration, *, has_draft: bool) -> None:
+    """Raise UserError for a configuration whose draft model nobody named."""
+    if configuration.drafter == DrafterKind.MODEL and not has_draft:
+        raise UserError(
+            f"{configuration.name} cannot be run: there is no draft model.",
+            "Name one with --draft, or choose a pair that has one.",
+        )
+
+
 def require_available(configuration: Configuration, drafters: Sequence[DrafterOption]) -> None:
     """Raise UserError for a configuration whose drafter the loaded pair does not have."""
     reasons = {option.kind: option.reason for option in drafters if not option.available}

@@ -19,6 +19,7 @@ from core.bench.configuration import (
     Configuration,
     default_configurations,
     parse_configurations,
+    require_draft,
     require_head,
 )
 from core.bench.files import replace_file
@@ -57,6 +58,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     asked = None if args.config is None else parse_configurations(args.config)
     for configuration in asked or ():
         require_head(configuration, {"", *heads})
+    request = load_request_of(args)
+    for configuration in asked or ():
+        require_draft(configuration, has_draft=request.draft is not None)
     plan = Plan(
         cases=load_cases(
             parse_suites(args.suite), per_suite=args.prompts, max_new_tokens=args.max_new_tokens
@@ -67,7 +71,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     )
     errors = make_console(context.stderr)
     with progress_line(errors) as on_progress:
-        request = load_request_of(args)
         engine, loaded = load(context, request, on_progress)
         others = {
             name: load(context, replace(request, head=path), on_progress)

@@ -136,9 +136,22 @@ def test_further_heads_are_loaded_and_measured_in_the_same_run(
 
 def test_a_drafter_that_the_pair_lacks_is_named_with_its_reason(model: tuple[str, str]) -> None:
     command = CommandLine()
-    assert command.run("bench", *model, "--config", "model:4") == 1
+    assert command.run("bench", *model, "--draft", model[1], "--config", "model:4") == 1
     last = command.complaint.splitlines()[-1]
     assert last.startswith("paceline: model:4 cannot be run: This pair has no draft model. ")
+
+
+def test_a_draft_model_that_is_not_loaded_with_the_target_is_missed_before_loading(
+    model: tuple[str, str],
+) -> None:
+    engine = FakeEngine()
+    command = CommandLine(engine=engine)
+    assert command.run("bench", *model, "--config", "ngram:4,model:4") == 1
+    assert command.complaint == (
+        "paceline: model:4 cannot be run: there is no draft model. "
+        "Name one with --draft, or choose a pair that has one.\n"
+    )
+    assert engine.load_requests == []
 
 
 class InterruptedEngine(FakeEngine):
