@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.bench.cases import Case
+from core.bench.cases import Case, Suite
 from core.bench.configuration import Configuration, require_available, with_baselines
 from core.bench.machine import Machine, describe_machine, peak_resident_bytes, resident_bytes
 from core.bench.records import BenchEnded, BenchEvent, BenchResult, Measured, Measurement, WarmUp
@@ -64,6 +64,11 @@ class Plan:
                 f"seed is {self.seed}.", f"It must be a whole number from 0 to {2**32 - 1}."
             )
         object.__setattr__(self, "configurations", with_baselines(self.configurations))
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        """The suites in the order of the prompts."""
+        return tuple(dict.fromkeys(case.suite for case in self.cases))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +255,7 @@ def _result(
         caches=COLD,
         # The system notes its peak now and then, so that it can lag behind what was just read.
         peak_bytes=max([peak_resident_bytes(), *(one.resident_bytes for one in measured)]),
-        summaries=summarise(measured, plan.configurations),
+        summaries=summarise(measured, plan.configurations, plan.suites),
         measurements=tuple(measured),
         heads={name: held.head for name, held in holds.items() if held.head},
         notices=tuple(dict.fromkeys(notices)),

@@ -20,17 +20,18 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def summarise(
-    measurements: Sequence[Measurement], configurations: Sequence[Configuration]
+    measurements: Sequence[Measurement],
+    configurations: Sequence[Configuration],
+    suites: Sequence[str],
 ) -> tuple[Summary, ...]:
-    """Return a summary for each suite and configuration that has replies, suites in order.
+    """Return a summary for each suite and configuration that has replies, in the order given.
 
     Several suites get one more, ``all``, after them.
     """
-    suites = list(dict.fromkeys(measurement.suite for measurement in measurements))
     groups: dict[str, Sequence[Measurement]] = {
         suite: [one for one in measurements if one.suite == suite] for suite in suites
     }
-    if len(suites) > 1:
+    if sum(map(bool, groups.values())) > 1:
         groups[ALL_SUITES] = measurements
     return tuple(
         _summary(suite, group, configuration)

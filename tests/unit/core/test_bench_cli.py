@@ -154,6 +154,19 @@ def test_a_draft_model_that_is_not_loaded_with_the_target_is_missed_before_loadi
     assert engine.load_requests == []
 
 
+@pytest.mark.parametrize("suites", ["edit,chat,code", "code,edit,chat", "all"])
+def test_suites_are_reported_in_the_order_they_were_asked_for(
+    suites: str, model: tuple[str, str]
+) -> None:
+    asked = "chat,code,edit,summarise" if suites == "all" else suites
+    for seed in ("0", "1", "2"):
+        command = CommandLine()
+        options = ("--suite", suites, "--prompts", "1", "--repeats", "1", "--config", "ngram:4")
+        assert command.run("bench", *model, *options, "--seed", seed, "--json") == 0
+        reported = [one["suite"] for one in json.loads(command.out.getvalue())["summaries"]]
+        assert list(dict.fromkeys(reported)) == [*asked.split(","), "all"]
+
+
 class InterruptedEngine(FakeEngine):
     """Is asked to stop, as Ctrl+C does, in the reply of that number."""
 

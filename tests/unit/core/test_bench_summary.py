@@ -103,7 +103,7 @@ def test_acceptance_is_counted_over_all_replies_position_by_position() -> None:
         accepted_at=(2, 2, 0),
         resident_bytes=1001,
     )
-    [summary] = summarise([first, second], [MODEL])
+    [summary] = summarise([first, second], [MODEL], ["code"])
     assert summary.mean_acceptance_length == pytest.approx(1 + 8 / 6)
     assert summary.acceptance_by_position == pytest.approx((5 / 6, 3 / 6, 0.0))
     assert summary.draft_share == pytest.approx(0.2)
@@ -115,12 +115,12 @@ def test_several_suites_are_summarised_one_by_one_and_together() -> None:
     measurements = [
         measurement(one, 1.0, case=case) for case in ("code/a", "edit/b") for one in (OFF, NGRAM)
     ]
-    summaries = summarise(measurements, [OFF, NGRAM])
+    summaries = summarise(measurements, [OFF, NGRAM], ["edit", "code", "chat"])
     assert [(one.suite, one.configuration, one.replies) for one in summaries] == [
-        ("code", "off", 1),
-        ("code", "ngram:3", 1),
         ("edit", "off", 1),
         ("edit", "ngram:3", 1),
+        ("code", "off", 1),
+        ("code", "ngram:3", 1),
         ("all", "off", 2),
         ("all", "ngram:3", 2),
     ]
