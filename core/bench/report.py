@@ -40,8 +40,10 @@ CSV_COLUMNS = tuple(
 EXPLANATION = (
     "Medians, with quartiles in brackets. The speed-up of a reply is its tokens/s over that of the "
     "plain reply to the same prompt next to it; tokens/s leave out the reading of the prompt. "
-    "Acceptance length: tokens a round. Draft and verify: shares of the decode time. Same text: "
-    "replies that equal the plain one letter by letter."
+    "Acceptance length: tokens a round. Accepted by position: of the drafts that were at least "
+    "that long, how many stood that far. It can rise with the position, because longer drafts are "
+    "made only where they are likely to stand. Draft and verify: shares of the decode time. Same "
+    "text: replies that equal the plain one letter by letter."
 )
 
 

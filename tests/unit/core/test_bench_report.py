@@ -14,6 +14,7 @@ from core.bench.machine import Machine
 from core.bench.png import GLYPH_HEIGHT, Canvas, text_width
 from core.bench.records import BenchResult, Spread, Summary
 from core.bench.report import (
+    COLUMNS,
     CSV_COLUMNS,
     describe_spread,
     headline,
@@ -126,6 +127,13 @@ def test_markdown_is_the_whole_report() -> None:
     text = to_markdown(RESULT)
     assert text.startswith(MARKDOWN)
     assert text.endswith("\n- The draft model holds 512 tokens.\n")
+
+
+def test_the_report_says_why_a_later_position_may_stand_more_often() -> None:
+    assert "accepted by position" in COLUMNS[5]
+    text = to_markdown(RESULT)
+    assert "Accepted by position: of the drafts that were at least that long" in text
+    assert "It can rise with the position" in text
 
 
 def test_a_run_that_was_stopped_says_so() -> None:
