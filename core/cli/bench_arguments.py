@@ -15,7 +15,7 @@ standard error; Ctrl+C stops and reports what was measured so far.
 
 examples:
   paceline bench --pair qwen2.5-coder
-  paceline bench --suite code,edit --config ngram:auto,hybrid:auto,model:4 --repeats 5
+  paceline bench --pair qwen2.5-coder --suite code,edit --config ngram:auto,model:4 --repeats 5
   paceline bench --suite chat --config hybrid:4@0.7,hybrid:4:block@0.7 --max-new-tokens 128
   paceline bench --also-head mine=./mine --config mtp:3,mtp/mine:3
   paceline bench --markdown report.md --csv report.csv --plot speed.png
@@ -44,7 +44,8 @@ def add_bench_arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAME=H",
         action="append",
         default=[],
-        help="another head, for configurations such as mtp/NAME:3; loads the models once more",
+        help="another MTP head, by its name or folder, for configurations such as mtp/NAME:3; "
+        "loads the models once more",
     )
     what.add_argument(
         "--repeats",

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
+from core.cli.bench_arguments import DESCRIPTION
+from core.cli.parser import DEFAULT_PAIR, build_parser
 from core.errors import UserError
 from core.events import Failed, Notice, Round
+from core.hub.catalog import load_catalog
 from tests.helpers.cli import CommandLine, make_model_file
 from tests.helpers.fake_engine import FakeEngine, make_round
 from tests.helpers.heads import saved_head
@@ -28,6 +31,14 @@ def test_help_shows_examples_and_how_a_configuration_is_written(
     assert "examples:" in text
     assert "exit codes:" in text
     assert "hybrid:8:block@0.7" in text
+
+
+def test_an_example_with_a_draft_model_names_a_pair_that_has_one() -> None:
+    pairs = load_catalog().pairs
+    for line in DESCRIPTION.splitlines():
+        if "--config" in line and "model:" in line:
+            args = build_parser().parse_args(line.split()[1:])
+            assert pairs[args.pair or DEFAULT_PAIR].draft, line
 
 
 def test_a_table_goes_to_standard_output_and_progress_to_standard_error(
