@@ -1,4 +1,4 @@
-"""The command line: ``paceline ask | chat | models | doctor``.
+"""The command line: ``paceline ask | chat | bench | train-mtp | distill | models | doctor``.
 
 Importing this package, ``--help``, ``--version`` and ``models list`` never import torch.
 """

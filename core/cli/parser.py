@@ -42,9 +42,9 @@ examples:
   paceline doctor
 
 files and environment:
-  Models and prepared copies are in the data folder that `paceline doctor` names, and logs where
-  the system keeps them (on Linux ~/.local/state/paceline/log). PACELINE_HOME puts all of it into
-  one folder, NO_COLOR switches colours off, PACELINE_DEBUG=1 shows more.
+  Models, heads and prepared copies are in the data folder that `paceline doctor` names, and logs
+  where the system keeps them (on Linux ~/.local/state/paceline/log). PACELINE_HOME puts all of it
+  into one folder, NO_COLOR switches colours off, PACELINE_DEBUG=1 shows more.
 
 {_EXIT_CODES}"""
 
@@ -136,7 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     train = _command(
         commands,
         "train-mtp",
-        "train a head that drafts for a model",
+        "train an MTP head, which drafts for a model",
         f"{_TRAIN}\n\n{_EXIT_CODES}",
     )
     _add_models(train, replies=False)
