@@ -28,16 +28,18 @@ def load(
     loaded = engine.load(request, on_progress, CancelToken())
     if request.head and loaded.head is None:
         raise UserError(
-            f"The head {Path(request.head).absolute().name} cannot be used: {_why(loaded)}.",
-            "Choose one that was made for these models, or leave it out; "
-            "paceline models list shows the heads.",
+            f"{_refusal(Path(request.head).absolute().name, loaded)}.",
+            "Choose another (paceline models lists them), or leave it out.",
         )
     return engine, loaded
 
 
-def _why(loaded: Loaded) -> str:
+def _refusal(name: str, loaded: Loaded) -> str:
     reasons = [option.reason for option in loaded.drafters if option.kind == DrafterKind.MTP]
-    return "".join(reasons).rstrip(".") or "the models are loaded without it"
+    reason = "".join(reasons).rstrip(".") or "the models were loaded without it"
+    if name in reason:
+        return reason[:1].upper() + reason[1:]
+    return f"The head {name} cannot be used: {reason}"
 
 
 @contextmanager

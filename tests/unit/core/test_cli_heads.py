@@ -20,7 +20,7 @@ COMMANDS = (
     ("bench", "--suite", "chat", "--prompts", "1", "--repeats", "1", "--config", "ngram:4"),
 )
 REFUSAL = DrafterOption(
-    kind="mtp", available=False, reason="the head mine was made for another model"
+    kind="mtp", available=False, reason="the head mine was made for another model."
 )
 
 
@@ -74,12 +74,29 @@ def test_a_head_that_the_models_cannot_use_ends_the_command_with_why(
     command = CommandLine(engine=engine, piped="Hi")
     assert command.run(*argv, *model, "--head", "mine") == 1
     assert command.complaint.splitlines()[-1] == (
-        "paceline: The head mine cannot be used: the head mine was made for another model. "
-        "Choose one that was made for these models, or leave it out; "
-        "paceline models list shows the heads."
+        "paceline: The head mine was made for another model. "
+        "Choose another (paceline models lists them), or leave it out."
     )
     assert command.out.getvalue() == ""
     assert engine.requests == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("there is not enough memory for it", "there is not enough memory for it"),
+        ("", "the models were loaded without it"),
+    ],
+)
+def test_a_refusal_names_the_head(
+    reason: str, said: str, model: tuple[str, str], own: Path
+) -> None:
+    saved_head(own / "mine")
+    refusal = DrafterOption(kind="mtp", available=False, reason=reason)
+    command = CommandLine(engine=FakeEngine(drafters=(refusal,)))
+    assert command.run("ask", "Hi", *model, "--head", "mine") == 1
+    last = command.complaint.splitlines()[-1]
+    assert last.startswith(f"paceline: The head mine cannot be used: {said}. Choose another")
 
 
 def test_a_refused_head_ends_the_json_with_failed(model: tuple[str, str], own: Path) -> None:
