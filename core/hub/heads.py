@@ -1,7 +1,7 @@
 """Which heads are on this computer, and where. It reads their cards alone, so it needs no torch."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,34 @@ def local_heads() -> list[LocalHead]:
     return heads
 
 
+def fingerprint_at(folder: Path) -> str | None:
+    """Return the fingerprint of the host that the head in a folder is for; None without a head."""
+    host = (read_json(folder / CARD_NAME) or {}).get("host")
+    fingerprint = host.get("fingerprint") if isinstance(host, dict) else None
+    return fingerprint if isinstance(fingerprint, str) else None
+
+
+def length_at(folder: Path) -> float:
+    """Return the acceptance length that was measured of the head in a folder; 0 without one."""
+    length = (read_json(folder / CARD_NAME) or {}).get("acceptance_length")
+    return float(length) if isinstance(length, int | float) else 0.0
+
+
+def heads_for(fingerprint: str, folders: Sequence[Path]) -> list[Path]:
+    """Return the heads for a host in these folders, one head a folder, the longest length first.
+
+    Where lengths are equal the order of the folders decides.
+    """
+    places: list[Path] = []
+    for folder in folders:
+        try:
+            places += sorted(path for path in folder.iterdir() if path.is_dir())
+        except OSError:
+            continue  # there need not be any, and a folder in the way is not worth a refusal
+    found = [place for place in places if fingerprint_at(place) == fingerprint]
+    return sorted(found, key=length_at, reverse=True)
+
+
 def resolve_head(name: str) -> Path:
     """Return the path of a head: ``name`` is its folder or card, or what it is called here.
 
@@ -94,7 +122,7 @@ def _read(place: Path, *, shipped: bool) -> LocalHead:
         damage = _damage_of_weights(place, values)
     except UserError as error:
         damage = clause(error.message)
-    except (ArithmeticError, ValueError, RecursionError):  # numbers or depths beyond all reason
+    except (ArithmeticError, ValueError):  # numbers beyond all reason
         damage = _UNREADABLE
     whole = card if not damage else None
     return LocalHead(

@@ -12,8 +12,7 @@ from filelock import FileLock, Timeout
 
 from core.errors import UserError
 from core.hub.files import check_disk, explain_write_error
-from core.models.mtp.card import HeadHost
-from core.models.mtp.files import CARD_NAME
+from core.models.mtp.card import CARD_NAME, HeadHost
 from core.training.events import DiskUse
 from core.training.jobs import GenerationSettings
 from core.training.prompts import Prompt

@@ -17,12 +17,11 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 
 from core.errors import UserError
-from core.hub.files import check_disk, explain_write_error, parse_json, read_json, write_json
-from core.models.mtp.card import HeadCard, HeadHost, HeadKind
+from core.hub.files import check_disk, explain_write_error, parse_json, write_json
+from core.models.mtp.card import CARD_NAME, HeadCard, HeadHost, HeadKind
 from core.models.mtp.modules import Head, ParallelHead, SequentialHead
 from core.models.source import PICKLE_SUFFIXES
 
-CARD_NAME = "head.json"
 _WEIGHTS = re.compile(r"head-[0-9a-f]{8}\.safetensors")
 _VOCABULARY = "vocabulary"
 _MAX_WEIGHTS_BYTES = 4 << 30
@@ -97,19 +96,6 @@ def load_head(path: Path, host: HeadHost | None = None) -> Head:
         raise _damaged(folder)
     head.load_state_dict({name: weight.float() for name, weight in tensors.items()}, assign=True)
     return head.eval()
-
-
-def fingerprint_at(folder: Path) -> str | None:
-    """Return the fingerprint of the host that the head in a folder is for; None without a head."""
-    host = (read_json(folder / CARD_NAME) or {}).get("host")
-    fingerprint = host.get("fingerprint") if isinstance(host, dict) else None
-    return fingerprint if isinstance(fingerprint, str) else None
-
-
-def length_at(folder: Path) -> float:
-    """Return the acceptance length that was measured of the head in a folder; 0 without one."""
-    length = (read_json(folder / CARD_NAME) or {}).get("acceptance_length")
-    return float(length) if isinstance(length, int | float) else 0.0
 
 
 def check_host(values: dict[str, Any], host: HeadHost, name: str) -> None:

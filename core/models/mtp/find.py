@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import UserError, clause
+from core.hub.heads import fingerprint_at, heads_for
 from core.models.mtp.card import HeadHost
-from core.models.mtp.files import fingerprint_at, length_at, load_head
+from core.models.mtp.files import load_head
 from core.models.mtp.modules import Head
 
 logger = logging.getLogger(__name__)
@@ -39,12 +40,9 @@ class HeadSearch:
         """Return a head for the first host that has one, or None and why, as a clause."""
         if self.path is not None:
             return self._asked_for(self.path, hosts)
-        places: dict[str, list[Path]] = {}
-        for place in self._places():
-            places.setdefault(fingerprint_at(place) or "", []).append(place)
         reason = NO_HEAD
         for number, host in enumerate(hosts):
-            for place in sorted(places.get(host.fingerprint, ()), key=length_at, reverse=True):
+            for place in heads_for(host.fingerprint, self.folders):
                 try:
                     head = load_head(place, host)
                 except UserError as error:
@@ -63,12 +61,3 @@ class HeadSearch:
         except UserError as error:
             return None, clause(error.message)
         return FoundHead(head=head, name=folder.absolute().name, host=number), ""
-
-    def _places(self) -> list[Path]:
-        places: list[Path] = []
-        for folder in self.folders:
-            try:
-                places += sorted(path for path in folder.iterdir() if path.is_dir())
-            except OSError:
-                continue  # there need not be any, and a folder in the way is not worth a refusal
-        return places

@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from core.errors import UserError
+from core.hub.heads import fingerprint_at
 from core.models.mtp import files
-from core.models.mtp.card import HeadKind
-from core.models.mtp.files import CARD_NAME, fingerprint_at, load_head, save_head
+from core.models.mtp.card import CARD_NAME, HeadKind
+from core.models.mtp.files import load_head, save_head
 from core.models.mtp.host import describe_host
 from core.models.runner import EagerRunner
 from tests.helpers.heads import head_card, random_head

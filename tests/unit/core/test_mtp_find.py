@@ -10,7 +10,8 @@ from core.cancel import CancelToken
 from core.cli.options import load_request_of
 from core.cli.parser import build_parser
 from core.engine import Engine
-from core.models.mtp.files import CARD_NAME, save_head
+from core.models.mtp.card import CARD_NAME
+from core.models.mtp.files import save_head
 from core.models.mtp.find import HeadSearch
 from core.models.mtp.host import describe_host
 from core.models.runner import EagerRunner
