@@ -78,7 +78,8 @@ class Choice:
 class InForce:
     """What the running or next reply really uses; ``off_reason`` is set when nothing drafts.
 
-    ``gamma`` is in words, such as "4" or "automatic (4 now)".
+    ``gamma`` is in words, such as "4" or "automatic (4 now)". ``head`` names the head that drafts
+    and the model it is on, "" where none does.
     """
 
     pair: str = ""
@@ -90,3 +91,4 @@ class InForce:
     precision: str = ""
     context_limit: int = 0
     off_reason: str = ""
+    head: str = ""

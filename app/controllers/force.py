@@ -2,34 +2,32 @@
 
 from dataclasses import replace
 
+from app.names import HEAD_DRAFTERS, head_name
 from app.records import Choice, InForce, Message
 from app.settings import Settings, speculation_params
+from app.widgets.settings_choices import DRAFTERS
 from core.events import DrafterOption, Loaded
 from core.requests import AUTO_GAMMA, DrafterKind, Rule, SpeculationParams
-
-_TITLES = {
-    DrafterKind.OFF: ("Off", "plain decoding"),
-    DrafterKind.MODEL: ("Draft model", "a small model runs ahead"),
-    DrafterKind.NGRAM: ("N-gram", "looks the text up in the chat"),
-    DrafterKind.HYBRID: ("Hybrid", "n-gram where it matches, else the best of the others"),
-    DrafterKind.MTP: ("MTP head", "a trained head guesses several tokens ahead"),
-    DrafterKind.EARLY_EXIT: ("Early exit", "its first layers run ahead; seldom pays untrained"),
-}
-
-
-def drafter_title(kind: str) -> str:
-    """Return the words for a drafter."""
-    return _TITLES[DrafterKind(kind)][0]
 
 
 def drafter_choices(loaded: Loaded | None) -> list[Choice]:
     """Return every drafter, with the reason beside each that the loaded pair cannot have."""
     options = {option.kind: option for option in loaded.drafters} if loaded is not None else {}
     choices = []
-    for kind, (title, detail) in _TITLES.items():
-        option = options.get(kind, DrafterOption(kind=kind, available=True))
-        choices.append(Choice(kind, title, detail, enabled=option.available, reason=option.reason))
+    for choice in DRAFTERS:
+        option = options.get(choice.value, DrafterOption(kind=choice.value, available=True))
+        choices.append(replace(choice, enabled=option.available, reason=option.reason))
     return choices
+
+
+def head_words(loaded: Loaded | None) -> str:
+    """Return which head the loaded pair has, or why none; "" while nothing is loaded."""
+    if loaded is None:
+        return ""
+    if loaded.head is not None:
+        return head_name(loaded.head)
+    reasons = (option.reason for option in loaded.drafters if option.kind == DrafterKind.MTP)
+    return next(reasons, "") or "no head was trained for these models"
 
 
 def speculation_for(settings: Settings, loaded: Loaded | None) -> SpeculationParams:
@@ -59,6 +57,12 @@ def gamma_words(gamma: int | str, now: int | None) -> str:
     return "automatic" if now is None else f"automatic ({now} now)"
 
 
+def head_of(speculation: SpeculationParams, loaded: Loaded | None) -> str:
+    """Return the head that drafts with ``speculation`` and its host, "" where none does."""
+    uses_it = speculation.drafter in HEAD_DRAFTERS
+    return (loaded.head or "") if loaded is not None and uses_it else ""
+
+
 def in_force(
     pair: str,
     speculation: SpeculationParams,
@@ -78,6 +82,7 @@ def in_force(
         precision=loaded.precision if loaded is not None else "",
         context_limit=loaded.context_limit if loaded is not None else 0,
         off_reason=why_off,
+        head=head_of(speculation, loaded) if drafting else "",
     )
 
 
@@ -96,6 +101,7 @@ def in_force_of(message: Message) -> InForce:
         lossy=drafting and known and Rule(rule).lossy,
         device=str(message.settings.get("device", "")),
         precision=str(message.settings.get("precision", "")),
+        head=str(message.settings.get("head", "")) if drafting else "",
     )
 
 

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable
 
-from app.controllers.force import drafter_title, in_force, in_force_of, off_reason
+from app.controllers.force import in_force, in_force_of, off_reason
 from app.controllers.views import ModelViews
+from app.names import drafter_name
 from app.records import InForce, Message
 from app.settings import Settings
 from app.widgets.formats import rule_words
@@ -72,7 +73,7 @@ class ForceDisplay:
         if why:
             self._views.status.set_speculation(f"Speculation is off because {why}", False)
             return
-        words = [f"Speculation on: {drafter_title(now.drafter).lower()}"]
+        words = [f"Speculation on: {drafter_name(now.drafter)}"]
         if now.lossy:
             words.append(rule_words(now.rule, lossy=True))
         self._views.status.set_speculation(", ".join([*words, f"gamma {now.gamma}"]), True)

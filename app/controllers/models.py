@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.baseline import Baseline
 from app.controllers.fetching import FetchController
-from app.controllers.force import drafter_choices, speculation_for
+from app.controllers.force import drafter_choices, head_words, speculation_for
 from app.controllers.force_display import ForceDisplay
 from app.controllers.pairs import (
     load_request_for,
@@ -306,10 +306,10 @@ class ModelController(QObject):
     # -- what is in force -------------------------------------------------------------------------
 
     def _show_reload(self) -> None:
+        needed = self._reload_needed()
+        self._views.panel.set_head("" if needed else head_words(self._loaded))
         tried = self._chosen is not None and with_models_of(self._settings(), self._chosen)
-        self._views.panel.set_reload_needed(
-            self._reload_needed(), _TRIED if tried == self._settings() else ""
-        )
+        self._views.panel.set_reload_needed(needed, _TRIED if tried == self._settings() else "")
 
     def _reload_needed(self) -> bool:
         if self._load_job is not None or self._fetch.running:

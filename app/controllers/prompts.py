@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from app.controllers.force import head_of
 from app.records import Message
 from app.settings import Settings, sampling_params
 from core.events import Loaded
@@ -45,6 +46,7 @@ def frozen_settings(
     """Return what is stored beside a reply: every parameter that shaped it."""
     return {
         "pair": pair,
+        "head": head_of(request.speculation, loaded),
         "device": loaded.device if loaded is not None else "",
         "precision": loaded.precision if loaded is not None else "",
         "sampling": asdict(request.sampling),

@@ -1,27 +1,16 @@
 """What the automatic gamma goes by, in bars and words."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
+from app.names import source_name
 from app.theme import Theme
 from app.widgets import formats
 from app.widgets.mini_bars import Bar, MiniBars
 from app.widgets.stat_grid import StatGrid
 from core.events import GammaBelief
-from core.requests import DrafterKind
 
 _SCALE = 2.0
 """The bars of the verify time end here, so that a flat row of bars means that rows are cheap."""
-
-_SOURCES: Mapping[str, str] = MappingProxyType(
-    {
-        DrafterKind.MODEL: "draft model",
-        DrafterKind.MTP: "MTP head",
-        DrafterKind.EARLY_EXIT: "early exit",
-    }
-)
 
 
 class BeliefView(QWidget):
@@ -62,7 +51,7 @@ class BeliefView(QWidget):
     def show_belief(self, belief: GammaBelief) -> None:
         """Show ``belief``."""
         self.reason.setText(belief.reason)
-        self.grid.set_text("source", _source_words(belief.source))
+        self.grid.set_text("source", source_name(belief.source))
         self.grid.set_text("draft", formats.step_time(belief.draft_ms))
         self.acceptance.set_bars(
             tuple(
@@ -79,10 +68,3 @@ class BeliefView(QWidget):
                 for rows, cost in enumerate(costs, start=1)
             )
         )
-
-
-def _source_words(source: str) -> str:
-    kind, _, length = source.partition("-")
-    if kind == DrafterKind.NGRAM:
-        return f"n-gram of {length}" if length else "n-gram"
-    return _SOURCES.get(source, source)

@@ -4,20 +4,14 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
+from app.names import drafter_name
 from app.records import InForce
 from app.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
-from app.widgets.formats import rule_words
+from app.widgets.formats import head_sentence, rule_words
 from app.widgets.icons import icon
-
-_DRAFTERS = {
-    "model": "draft model",
-    "ngram": "n-gram",
-    "hybrid": "hybrid",
-    "mtp": "MTP head",
-    "early-exit": "early exit",
-}
+from core.requests import DrafterKind
 
 
 class ChatHeader(QFrame):
@@ -49,17 +43,17 @@ class ChatHeader(QFrame):
     def set_in_force(self, in_force: InForce) -> None:
         """Show what the running or next reply uses."""
         self._pair.setText(in_force.pair or "No model loaded")
-        drafter = _DRAFTERS.get(in_force.drafter)
         if not in_force.device:
             self._how.setText("")
-        elif drafter is None or in_force.off_reason:
-            self._how.setText("plain decoding")
+        elif in_force.drafter == DrafterKind.OFF or in_force.off_reason:
+            self._how.setText(drafter_name(DrafterKind.OFF))
         else:
             # The length last: what changes while a reply streams then moves nothing.
-            parts = [drafter]
+            parts = [drafter_name(in_force.drafter)]
             if in_force.lossy:
                 parts.append(rule_words(in_force.rule, lossy=True))
             self._how.setText(", ".join([*parts, f"gamma {in_force.gamma}"]))
+        self._how.set_more(head_sentence(in_force.head))
         self._where.setText(f"{in_force.device.upper()} {in_force.precision}".strip())
 
     def text(self) -> str:

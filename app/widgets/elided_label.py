@@ -6,10 +6,14 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QWidget
 
 
 class ElidedLabel(QLabel):
-    """Shows one line, cut with "…" where room is short; the whole text is then the tooltip."""
+    """Shows one line, cut with "…" where room is short; the whole text is then the tooltip.
+
+    What was set with :meth:`set_more` stands in the tooltip at all times.
+    """
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._more = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setText(text)
@@ -20,6 +24,11 @@ class ElidedLabel(QLabel):
         if line != self.text():
             super().setText(line)
             self._update_tooltip()
+
+    def set_more(self, more: str) -> None:
+        """Tell more in the tooltip."""
+        self._more = more
+        self._update_tooltip()
 
     def minimumSizeHint(self) -> QSize:
         """Shrinks to a few characters."""
@@ -48,6 +57,6 @@ class ElidedLabel(QLabel):
 
     def _update_tooltip(self) -> None:
         cut = self.fontMetrics().horizontalAdvance(self.text()) > self.contentsRect().width()
-        words = self.text() if cut else ""
+        words = "\n".join(part for part in (self.text() if cut else "", self._more) if part)
         if words != self.toolTip():
             self.setToolTip(words)

@@ -241,6 +241,10 @@ class PathField(Field):
         self._edit.textEdited.connect(self.edited)
         self._browse.clicked.connect(self.browseClicked)
 
+    def set_placeholder(self, text: str) -> None:
+        """Say what stands in for an empty path."""
+        self._edit.setPlaceholderText(text)
+
     def value(self) -> str:
         """The path, without blanks or quotes around it as pasting brings them."""
         return self._edit.text().strip().strip('"')

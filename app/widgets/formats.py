@@ -1,5 +1,7 @@
 """Numbers as words of the window: few digits, a unit, and a dash where nothing is known."""
 
+from app.names import RULE_NAMES
+
 UNKNOWN = "–"
 
 
@@ -71,7 +73,13 @@ def size(number_bytes: int) -> str:
 
 def rule_words(rule: str, *, lossy: bool) -> str:
     """Return the name of an acceptance rule, and say so where it is lossy."""
-    return f"lossy ({rule})" if lossy else f"{rule} rule"
+    name = RULE_NAMES.get(rule, rule)
+    return f"lossy ({name})" if lossy else f"{name} rule"
+
+
+def head_sentence(head: str) -> str:
+    """Return that a head drafts; ``head`` names it and its host, "" where none does."""
+    return f"The head that drafts is {head}." if head else ""
 
 
 def off_sentence(reason: str) -> str:

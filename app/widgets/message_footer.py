@@ -9,7 +9,15 @@ from app.records import Message, MessageState
 from app.theme import Theme
 from app.widgets.colours import colour_text
 from app.widgets.fonts import derived
-from app.widgets.formats import duration, percent, ratio, rule_words, short, speed
+from app.widgets.formats import (
+    duration,
+    head_sentence,
+    percent,
+    ratio,
+    rule_words,
+    short,
+    speed,
+)
 from app.widgets.quiet_button import QuietButton
 from core.requests import AUTO_GAMMA, Rule
 
@@ -56,6 +64,12 @@ def lossy_words(message: Message) -> str:
     if not message.metrics.get("proposed") or rule not in set(Rule) or not Rule(rule).lossy:
         return ""
     return rule_words(rule, lossy=True) if sampling.get("temperature") else ""
+
+
+def head_of(message: Message) -> str:
+    """Return the head that drafted for the reply and its host, "" where none did."""
+    head = message.settings.get("head") if message.metrics.get("proposed") else ""
+    return head if isinstance(head, str) else ""
 
 
 def gamma_words(message: Message) -> str:
@@ -119,6 +133,7 @@ class MessageFooter(QWidget):
         self._numbers.setText(
             words.replace(" ", _FIXED).replace(f"{_FIXED}·{_FIXED}", f"{_FIXED}· ")
         )
+        self._numbers.setToolTip(head_sentence(head_of(message)))
         several = self._several = message.versions > 1
         for widget in (self._back, self._version, self._forth):
             widget.setVisible(several)

@@ -11,12 +11,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.names import drafter_name, head_name
 from app.qtmodels.series import RoundSeries
 from app.records import InForce
 from app.theme import Theme
 from app.widgets.acceptance_plot import AcceptancePlot
 from app.widgets.belief_view import BeliefView
-from app.widgets.formats import off_sentence, rule_words
+from app.widgets.formats import head_sentence, off_sentence, rule_words
 from app.widgets.legend import Legend
 from app.widgets.metrics_numbers import MetricsNumbers
 from app.widgets.round_strip import RoundStrip, draft_legend, time_legend
@@ -33,7 +34,6 @@ _EMPTY = (
 )
 _NEXT_TIP = "What the running or the next reply really uses."
 _PLOTTED_TIP = "What the reply that is plotted here used."
-_DRAFTER_WORDS = {"model": "draft model", "ngram": "n-gram", "off": "plain decoding"}
 
 
 class MetricsPanel(QScrollArea):
@@ -115,9 +115,9 @@ class MetricsPanel(QScrollArea):
         ``plotted`` says that it is what the reply used that is plotted.
         """
         off = bool(in_force.off_reason) or in_force.drafter == "off"
-        drafter = _DRAFTER_WORDS.get(in_force.drafter, in_force.drafter)
-        parts = [in_force.pair, drafter]
+        parts = [in_force.pair, drafter_name(in_force.drafter)]
         if not off:
+            parts += [f"head {head_name(in_force.head)}"] if in_force.head else []
             parts += [
                 f"gamma {in_force.gamma}",
                 rule_words(in_force.rule, lossy=in_force.lossy),
@@ -126,7 +126,8 @@ class MetricsPanel(QScrollArea):
         parts.append(where)
         self._in_force.setText(" · ".join(part for part in parts if part))
         self._in_force.setVisible(plotted or bool(in_force.device))
-        self._in_force.setToolTip(_PLOTTED_TIP if plotted else _NEXT_TIP)
+        tip = _PLOTTED_TIP if plotted else _NEXT_TIP
+        self._in_force.setToolTip(f"{tip}\n{head_sentence(in_force.head)}".strip())
         self._off.setText(off_sentence(in_force.off_reason) if off else "")
         self._off.setVisible(off and bool(in_force.device) and not plotted)
 

@@ -1,5 +1,6 @@
 """What the lists of the settings panel offer, with a line on each entry."""
 
+from app.names import DRAFTER_NAMES, RULE_NAMES, titled
 from app.records import Choice
 from core.requests import Device, DrafterKind, Precision, Rule
 
@@ -15,40 +16,31 @@ PRECISIONS = (
     Choice(Precision.INT8, "int8"),
     Choice(Precision.NF4, "nf4 (4 bit)"),
 )
-DRAFTERS = (
-    Choice(
-        DrafterKind.HYBRID,
-        "Hybrid",
-        "Repeats where the text repeats, else an MTP head or the draft model.",
+_DRAFTERS = {
+    DrafterKind.HYBRID: "Repeats where the text repeats, else an MTP head or the draft model.",
+    DrafterKind.MODEL: "A small model of the same family runs ahead.",
+    DrafterKind.NGRAM: "Looks up what followed the same words before.",
+    DrafterKind.MTP: "A head trained for this model guesses several tokens.",
+    DrafterKind.EARLY_EXIT: (
+        "The target's own first layers run ahead; seldom pays in a model not trained for it."
     ),
-    Choice(DrafterKind.MODEL, "Draft model", "A small model of the same family runs ahead."),
-    Choice(DrafterKind.NGRAM, "N-gram", "Looks up what followed the same words before."),
-    Choice(DrafterKind.MTP, "MTP head", "A head trained for this model guesses several tokens."),
-    Choice(
-        DrafterKind.EARLY_EXIT,
-        "Early exit",
-        "The target's own first layers run ahead; seldom pays in a model not trained for it.",
-    ),
-    Choice(DrafterKind.OFF, "Off", "Plain decoding, one token a round."),
+    DrafterKind.OFF: "Nothing is drafted, one token a round.",
+}
+DRAFTERS = tuple(
+    Choice(kind, titled(DRAFTER_NAMES[kind]), words) for kind, words in _DRAFTERS.items()
 )
-RULES = (
-    Choice(Rule.EXACT, "Exact", "The reply is what the target alone would have written."),
-    Choice(Rule.BLOCK, "Block", "Exact as well; judges a draft as a whole and accepts more."),
-    Choice(
-        Rule.TARGET_PROB,
-        "Target probability (lossy)",
-        "Accepts a token as often as the target likes it; leans towards what both like.",
+_RULES = {
+    Rule.EXACT: "The reply is what the target alone would have written.",
+    Rule.BLOCK: "Exact as well; judges a draft as a whole and accepts more.",
+    Rule.TARGET_PROB: (
+        "Accepts a token as often as the target likes it; leans towards what both like."
     ),
-    Choice(
-        Rule.TYPICAL,
-        "Typical (lossy)",
-        "Accepts whatever the target finds likely enough, so drafts stand longer.",
-    ),
-    Choice(
-        Rule.ENSEMBLE,
-        "Ensemble (lossy)",
-        "Drafted tokens follow a mixture of target and draft.",
-    ),
+    Rule.TYPICAL: "Accepts whatever the target finds likely enough, so drafts stand longer.",
+    Rule.ENSEMBLE: "Drafted tokens follow a mixture of target and draft.",
+}
+RULES = tuple(
+    Choice(rule, titled(RULE_NAMES[rule]) + (" (lossy)" if rule.lossy else ""), words)
+    for rule, words in _RULES.items()
 )
 THEMES = (
     Choice("system", "As the system"),

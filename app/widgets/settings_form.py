@@ -24,6 +24,7 @@ from app.widgets.settings_choices import DEVICES, DRAFTERS, PRECISIONS, RULES, T
 
 CUSTOM = "custom"
 CUSTOM_PAIR = Choice(CUSTOM, "Custom…", "Model files or folders of your own.")
+HEAD_UNKNOWN = "looked for when the models are loaded"
 LABEL_PX = 78
 _LINES = 3
 """Grid lines a row: the label or the pair of both, a field under its label, a note."""
@@ -61,9 +62,9 @@ def model_rows() -> tuple[Row, ...]:
         Row(
             "head_path",
             "Head",
-            PathField("the one made for these models"),
-            "The folder of a trained head that drafts; empty takes one that was made for these "
-            "models, if there is any.",
+            PathField(HEAD_UNKNOWN),
+            "The folder of a trained head that drafts; empty takes the best one that was made for "
+            "these models, and says which.",
             True,
         ),
         Row(

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.names import HEAD_DRAFTERS
 from app.records import Choice
 from app.settings import Settings
 from app.theme import Theme
@@ -25,6 +26,7 @@ from app.widgets.section import Section
 from app.widgets.settings_form import (
     CUSTOM,
     CUSTOM_PAIR,
+    HEAD_UNKNOWN,
     Form,
     appearance_rows,
     drafting_rows,
@@ -33,7 +35,7 @@ from app.widgets.settings_form import (
     sampling_rows,
 )
 from app.widgets.wheel_guard import WheelGuard
-from core.requests import DrafterKind, Rule
+from core.requests import Rule
 
 CHANGE_DELAY_MS = 250
 _MODEL_FIELDS = ("pair", "target_path", "draft_path", "head_path", "device", "precision")
@@ -116,6 +118,12 @@ class SettingsPanel(QWidget):
         """Offer ``drafters``, refused ones with their reason."""
         self._offer("drafter", drafters)
 
+    def set_head(self, words: str) -> None:
+        """Say which head drafts while none is chosen; "" where that is not known before a load."""
+        field = self._fields["head_path"]
+        if isinstance(field, PathField):
+            field.set_placeholder(words or HEAD_UNKNOWN)
+
     def set_reload_needed(self, needed: bool, words: str = "") -> None:
         """Show or hide the line with the Load button; ``words`` replace what it says."""
         self._reload_needed, self._reload_words = needed, words or _RELOAD
@@ -197,7 +205,7 @@ class SettingsPanel(QWidget):
         custom = self._fields["pair"].value() == CUSTOM
         self._model.set_row_visible("target_path", custom)
         self._model.set_row_visible("draft_path", custom)
-        wanted = self._fields["drafter"].value() == DrafterKind.MTP
+        wanted = self._fields["drafter"].value() in HEAD_DRAFTERS
         self._model.set_row_visible("head_path", wanted or bool(self._fields["head_path"].value()))
         rule = self._fields["rule"].value()
         for name, its_rule in _RULE_FIELDS.items():

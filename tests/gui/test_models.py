@@ -354,3 +354,44 @@ def test_after_load_was_pressed_the_panel_no_longer_says_to_press_it(
     assert "when you press Load" not in banner(bench)
     choose(bench, precision="int8")
     assert "when you press Load" in banner(bench)
+
+
+def head_placeholder(bench: Bench) -> str:
+    return bench.window.settings._fields["head_path"].control.placeholderText()
+
+
+def test_the_head_of_the_loaded_pair_is_named_until_another_one_is_chosen(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench(FakeEngine(head="mine-sequential on fake-135m"))
+    assert head_placeholder(bench) == "mine-sequential"
+    choose(bench, head_path=str(tmp_path / "other"))
+    assert head_placeholder(bench) == "looked for when the models are loaded"
+    choose(bench, head_path="")
+    assert head_placeholder(bench) == "mine-sequential"
+
+
+def test_a_pair_without_a_head_says_so_where_one_is_chosen(make_bench: MakeBench) -> None:
+    reason = "no head was trained for this model"
+    option = DrafterOption(kind="mtp", available=False, reason=reason)
+    bench = make_bench(FakeEngine(drafters=(*FakeEngine().drafters, option)))
+    assert head_placeholder(bench) == reason
+
+
+def test_the_head_that_drafts_is_named_beside_the_models_and_under_its_replies(
+    make_bench: MakeBench,
+) -> None:
+    bench = make_bench(FakeEngine(head="mine-sequential on fake-135m"))
+    window = bench.window
+    said = "The head that drafts is mine-sequential on fake-135m."
+    assert said in window.header._how.toolTip()
+    assert "hybrid · head mine-sequential · gamma" in window.metrics._in_force.text()
+    reply = bench.send_and_wait()
+    assert window.transcript.message_widget(reply.id).footer._numbers.toolTip() == said
+    choose(bench, drafter="ngram")
+    assert "head" not in window.header._how.toolTip()
+    assert "head mine-sequential" in window.metrics._in_force.text(), "the plotted reply had it"
+    bench.app.chat.open(None)
+    assert "head" not in window.metrics._in_force.text()
+    bench.app.chat.open(reply.conversation_id)
+    assert "head mine-sequential" in window.metrics._in_force.text()

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSlider, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSlider, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.records import Choice
@@ -173,14 +173,39 @@ def test_a_value_that_is_not_offered_is_kept_and_shown(panel: SettingsPanel) -> 
     assert panel._fields["pair"].box.currentText() == "gone"
 
 
-def test_a_head_can_be_chosen_where_one_drafts(panel: SettingsPanel) -> None:
+@pytest.mark.parametrize(
+    ("drafter", "shown"),
+    [("hybrid", True), ("mtp", True), ("model", False), ("ngram", False), ("off", False)],
+)
+def test_a_head_can_be_chosen_where_one_can_draft(
+    panel: SettingsPanel, drafter: str, shown: bool
+) -> None:
+    panel.set_settings(Settings(drafter=drafter))
+    assert panel._fields["head_path"].isVisible() == shown
+
+
+def test_emptying_the_head_leaves_its_row_under_the_hybrid(panel: SettingsPanel) -> None:
+    panel.set_settings(Settings(drafter="hybrid", head_path="/models/heads/mine"))
     field = panel._fields["head_path"]
-    assert not field.isVisible()
-    panel.set_settings(Settings(drafter="mtp"))
+    clear = field.control.findChild(QToolButton)
+    clear.click()
+    assert panel.settings().head_path == ""
     assert field.isVisible()
-    panel.set_settings(Settings(head_path="/models/heads/mine"))
-    assert field.isVisible()
+
+
+def test_a_head_of_another_drafter_stays_in_sight_while_it_is_chosen(panel: SettingsPanel) -> None:
+    panel.set_settings(Settings(drafter="ngram", head_path="/models/heads/mine"))
+    assert panel._fields["head_path"].isVisible()
     assert panel.settings().head_path == "/models/heads/mine"
+
+
+def test_an_empty_head_says_what_drafts_in_its_place(panel: SettingsPanel) -> None:
+    edit = panel._fields["head_path"].control
+    assert edit.placeholderText() == "looked for when the models are loaded"
+    panel.set_head("mine-sequential")
+    assert edit.placeholderText() == "mine-sequential"
+    panel.set_head("")
+    assert edit.placeholderText() == "looked for when the models are loaded"
 
 
 def test_own_files_can_be_chosen_and_browsed(panel: SettingsPanel, qtbot: QtBot) -> None:

@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from app.controllers.force import drafter_choices, in_force, off_reason, speculation_for
+from app.controllers.force import (
+    drafter_choices,
+    head_of,
+    head_words,
+    in_force,
+    off_reason,
+    speculation_for,
+)
 from app.settings import Settings
 from core.events import DrafterOption, Loaded
 from core.requests import DrafterKind
@@ -76,3 +83,25 @@ def test_every_drafter_is_listed_and_refused_ones_say_why() -> None:
     assert set(choices) == set(DrafterKind)
     assert not choices["model"].enabled
     assert choices["model"].reason == NO_DRAFT
+
+
+def test_the_head_is_told_by_name_or_by_why_there_is_none() -> None:
+    reason = "no head was trained for this model"
+    option = DrafterOption(kind="mtp", available=False, reason=reason)
+    assert head_words(None) == ""
+    assert head_words(LOADED) == "no head was trained for these models"
+    assert head_words(replace(LOADED, drafters=(option,))) == reason
+    assert head_words(replace(LOADED, head="mine on tiny")) == "mine"
+
+
+def test_a_head_is_in_force_with_the_drafters_that_use_it() -> None:
+    loaded = replace(LOADED, head="mine on tiny")
+    using = {
+        kind
+        for kind in DrafterKind
+        if head_of(speculation_for(Settings(drafter=kind), loaded), loaded)
+    }
+    assert using == {"mtp", "hybrid"}
+    speculation = speculation_for(Settings(drafter="hybrid"), loaded)
+    assert in_force("Pair", speculation, loaded, "").head == "mine on tiny"
+    assert in_force("Pair", speculation, loaded, "gamma is 0").head == ""
