@@ -1,4 +1,4 @@
-"""The speed of plain decoding on the loaded pair, to compare drafting with."""
+"""The speed of plain decoding with the loaded target, to compare drafting with."""
 
 from dataclasses import replace
 
@@ -6,36 +6,47 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine.pump import EventPump
 from app.engine.work import Generate, Job, JobEvent
-from core.events import Failed, Finished
+from core.events import Failed, Finished, FinishReason, Loaded, Round
 from core.requests import DrafterKind, GenerateRequest, LoadRequest, SamplingParams
 
 MEASURED_TOKENS = 64
+_STEP = 8
+"""Tokens between two words on how far it is: the processor that shows them also decodes."""
 ENOUGH_TOKENS = 16
 """A plain reply shorter than this says nothing about the machine's speed."""
+_TOO_SHORT = (
+    "The answer was too short to measure the plain speed. Ask for a longer one, and measure again."
+)
 _PROMPT = "Explain in a few paragraphs how a bicycle stays upright."
 
 
 class Baseline(QObject):
-    """Remembers plain tokens/s for each pair and precision, and measures them when asked.
+    """Remembers plain tokens/s for each target, device and precision, and measures when asked.
 
+    Draft models and heads take no part in plain decoding, so that loading others forgets nothing.
     ``changed`` follows a new value, and the beginning and end of a measurement. Lives on the
     window thread.
     """
 
     changed = Signal()
+    progressed = Signal(float)
+    """How much of a measurement is done, 0..1."""
+    measured = Signal(object)
+    """What a measurement found in tokens/s, or a sentence on why it found nothing."""
 
     def __init__(self, pump: EventPump, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pump = pump
-        self._values: dict[LoadRequest, float] = {}
-        self._pair: LoadRequest | None = None
+        self._values: dict[tuple[str, ...], float] = {}
+        self._pair: tuple[str, ...] | None = None
         self._last: GenerateRequest | None = None
         self._job: Job | None = None
+        self._tokens = 0
         pump.eventsArrived.connect(self._on_events)
 
     @property
     def value(self) -> float | None:
-        """Plain tokens/s with the loaded pair, or None while unknown."""
+        """Plain tokens/s with the loaded target, or None while unknown."""
         return self._values.get(self._pair) if self._pair is not None else None
 
     @property
@@ -43,15 +54,16 @@ class Baseline(QObject):
         """Whether a measurement runs."""
         return self._job is not None
 
-    def set_pair(self, pair: LoadRequest) -> None:
+    def set_pair(self, request: LoadRequest, loaded: Loaded) -> None:
         """Say what is loaded now."""
-        self._pair = pair
+        self._pair = (request.target, loaded.device, loaded.precision)
         self.changed.emit()
 
     def note(self, request: GenerateRequest, event: Finished | Failed) -> None:
         """Learn from a reply: a plain one that is long enough gives the speed."""
-        self._last = request
         metrics = event.metrics
+        if metrics.tokens >= ENOUGH_TOKENS:
+            self._last = request
         enough = metrics.tokens >= ENOUGH_TOKENS and metrics.proposed == 0
         if enough and metrics.tokens_per_second is not None and self._pair is not None:
             self._values[self._pair] = metrics.tokens_per_second
@@ -64,6 +76,7 @@ class Baseline(QObject):
         request = self._last or GenerateRequest(
             messages=(("user", _PROMPT),), sampling=SamplingParams(temperature=0.0)
         )
+        self._tokens = 0
         plain = replace(request.speculation, drafter=DrafterKind.OFF)
         self._job = self._pump.submit(
             Generate(
@@ -87,3 +100,19 @@ class Baseline(QObject):
             if isinstance(work, Generate):
                 self.note(self._last or work.request, last)
             self.changed.emit()
+            self._tell(last)
+            return
+        before = self._tokens // _STEP
+        self._tokens += sum(len(event.tokens) for event in events if isinstance(event, Round))
+        if self._tokens // _STEP > before:
+            self.progressed.emit(min(1.0, self._tokens / MEASURED_TOKENS))
+
+    def _tell(self, end: Finished | Failed) -> None:
+        if isinstance(end, Failed):
+            self.measured.emit(end.message)
+        elif end.reason == FinishReason.CANCELLED:
+            return
+        elif end.metrics.tokens < ENOUGH_TOKENS or end.metrics.tokens_per_second is None:
+            self.measured.emit(_TOO_SHORT)
+        else:
+            self.measured.emit(end.metrics.tokens_per_second)

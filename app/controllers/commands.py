@@ -105,6 +105,7 @@ class CommandsController(QObject):
         commands = self._window.commands
         commands.stop.setEnabled(self._chat.reply.running)
         commands.cancel_load.setEnabled(self._models.loading)
+        commands.measure.setEnabled(self._models.ready and not self._chat.reply.running)
 
     def _rename(self) -> None:
         if self._chat.current is None:

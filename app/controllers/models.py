@@ -20,6 +20,7 @@ from app.engine.pump import EventPump
 from app.engine.work import Cancelled, Job, JobEvent, ListOptions, Load, OptionsListed
 from app.records import Message
 from app.settings import Settings
+from app.widgets.formats import speed
 from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
 from core.hub.library import Library
@@ -72,6 +73,8 @@ class ModelController(QObject):
         self._force = ForceDisplay(views)
         self._baseline = Baseline(pump, self)
         self._baseline.changed.connect(self._baseline_changed)
+        self._baseline.progressed.connect(self._measuring)
+        self._baseline.measured.connect(self._measured)
         pump.eventsArrived.connect(self._on_events)
         fetch.fetched.connect(self._fetched)
         fetch.missing.connect(self._not_here)
@@ -110,7 +113,7 @@ class ModelController(QObject):
 
     @property
     def baseline(self) -> float | None:
-        """Plain tokens/s measured with the loaded pair, or None."""
+        """Plain tokens/s measured with the loaded target, or None."""
         return self._baseline.value
 
     def speculation(self, settings: Settings) -> SpeculationParams:
@@ -274,17 +277,26 @@ class ModelController(QObject):
             self._views.status.set_memory(loaded.memory_bytes)
         self._views.panel.set_drafters(drafter_choices(loaded))
         if self._request is not None:
-            self._baseline.set_pair(self._request)
+            self._baseline.set_pair(self._request, loaded)
         if loaded.notices:
             self._views.notices.show_notice(" ".join(loaded.notices), ((DISMISS, "OK"),))
 
     def _baseline_changed(self) -> None:
         self._views.metrics.set_baseline(self.baseline)
-        if self._loaded is not None:
-            self._views.status.set_state(
-                "Measuring the plain speed" if self._baseline.measuring else "Ready"
-            )
+        if self._baseline.measuring:
+            self._measuring(0.0)
+        elif self._loaded is not None and self._load_job is None:
+            self._views.status.clear_progress()
+            self._views.status.set_state("Ready")
         self.changed.emit()
+
+    def _measuring(self, fraction: float) -> None:
+        self._views.status.set_progress(fraction, "Measuring the plain speed")
+
+    def _measured(self, found: float | str) -> None:
+        failed = isinstance(found, str)
+        words = found if failed else f"Plain decoding makes {speed(found)} with this model."
+        self._views.notices.show_notice(words, ((DISMISS, "OK"),), error=failed)
 
     def _refuse(
         self, sentence: str, actions: tuple[tuple[str, str], ...] = (), *, error: bool = True

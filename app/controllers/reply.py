@@ -118,3 +118,9 @@ def metrics_of(message: Message, rounds: Sequence[Round]) -> GenerationMetrics:
         reused_tokens=int(stored("reused_tokens")),
         prefill_ms=stored("prefill_ms"),
     )
+
+
+def speed_up_of(message: Message) -> float | None:
+    """Return the speed-up that was measured of a stored reply; None where none was."""
+    value = message.metrics.get("speed_up")
+    return float(value) if isinstance(value, int | float) else None

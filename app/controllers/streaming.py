@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from app.controllers.cost import DraftingCost, slower_note
 from app.controllers.models import ModelController
 from app.controllers.prompts import frozen_settings
-from app.controllers.reply import ReplyRun, metrics_of
+from app.controllers.reply import ReplyRun, metrics_of, speed_up_of
 from app.controllers.views import ChatViews
 from app.engine.pump import EventPump
 from app.engine.work import Generate, JobEvent
@@ -119,7 +119,7 @@ class ReplyController(QObject):
         self._views.metrics.start_reply()
         for round_ in rounds:
             self._views.metrics.add_round(round_)
-        self._views.metrics.finish_reply(metrics_of(message, rounds))
+        self._views.metrics.finish_reply(metrics_of(message, rounds), speed_up=speed_up_of(message))
         self._views.metrics.set_note(_slower(message, rounds[-1].belief))
 
     def discard(self, conversation_id: int) -> None:
@@ -181,7 +181,7 @@ class ReplyController(QObject):
             message.metrics["speed_up"] = metrics.tokens_per_second / baseline
         if not run.discarded:
             self._store_end(message)
-        self._views.metrics.finish_reply(metrics)
+        self._views.metrics.finish_reply(metrics, speed_up=speed_up_of(message))
         self._views.metrics.set_note(_slower(message, self._cost.belief) or self._cost.note())
         self._models.reply_finished(event)
         if visible:

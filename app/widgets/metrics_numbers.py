@@ -1,10 +1,11 @@
 """The numbers beside the plots, with their definitions as tooltips."""
 
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme import Theme
 from app.widgets import formats
+from app.widgets.fonts import derived
 from app.widgets.mini_bars import Bar, MiniBars
 from app.widgets.speed_plot import BASELINE_SOURCE
 from app.widgets.stat_grid import StatGrid
@@ -15,10 +16,10 @@ _SPEED_UP = (
     "Speed-up = tokens/s over plain tokens/s on the same runner and machine. Below 1 "
     "speculation costs time."
 )
-_NO_BASELINE = f"{_SPEED_UP}\nThe plain speed of this pair is not known yet."
+_WAITING = "The speed-up waits for the plain speed. Measure it in the menu Model."
 _PROMPT = "Tokens of the prompt, the whole chat included."
 _STATS = (
-    ("speed_up", "Speed-up", _NO_BASELINE),
+    ("speed_up", "Speed-up", _SPEED_UP),
     ("rate", "Accepted drafts", "Draft acceptance rate = accepted / proposed tokens."),
     ("rounds", "Rounds", "How often the target verified: one forward pass each."),
     ("tokens", "Tokens", "Tokens decoded for this reply."),
@@ -36,6 +37,12 @@ class MetricsNumbers(QWidget):
         super().__init__(parent)
         self._baseline: float | None = None
         self._metrics = GenerationMetrics()
+        self._speed_up: float | None = None
+        self.waiting = QLabel(_WAITING)
+        self.waiting.setWordWrap(True)
+        self.waiting.setProperty("muted", True)
+        self.waiting.setFont(derived(self.font(), 0.88))
+        self.waiting.hide()
         self.grid = StatGrid()
         for key, title, explanation in _STATS:
             self.grid.add(key, title, explanation)
@@ -56,33 +63,33 @@ class MetricsNumbers(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(12)
         layout.addWidget(self.grid)
+        layout.addWidget(self.waiting)
         layout.addLayout(self._bars)
 
     def set_baseline(self, tokens_per_second: float | None) -> None:
         """Set the speed of plain decoding that the speed-up is measured against."""
         self._baseline = tokens_per_second
-        if tokens_per_second is None:
-            self.grid.set_explanation("speed_up", _NO_BASELINE)
-        else:
-            words = f"{BASELINE_SOURCE} It reached {formats.speed(tokens_per_second)}."
-            self.grid.set_explanation("speed_up", f"{_SPEED_UP}\n{words}")
-        self.show_metrics(self._metrics)
+        words = _SPEED_UP
+        if tokens_per_second is not None:
+            words += f"\n{BASELINE_SOURCE} It reached {formats.speed(tokens_per_second)}."
+        self.grid.set_explanation("speed_up", words)
+        self.show_metrics(self._metrics, speed_up=self._speed_up)
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of ``theme``."""
         self.positions.set_theme(theme)
         self.histogram.set_theme(theme)
 
-    def show_metrics(self, metrics: GenerationMetrics) -> None:
-        """Show ``metrics``."""
-        self._metrics = metrics
-        speed_up = None
-        if self._baseline and metrics.tokens_per_second is not None:
+    def show_metrics(self, metrics: GenerationMetrics, *, speed_up: float | None = None) -> None:
+        """Show ``metrics``, and the speed-up that was measured or that the plain speed gives."""
+        self._metrics, self._speed_up = metrics, speed_up
+        if speed_up is None and self._baseline and metrics.tokens_per_second is not None:
             speed_up = metrics.tokens_per_second / self._baseline
         known = metrics.prompt_tokens > 0
         prompt = formats.count(metrics.prompt_tokens) if known else formats.UNKNOWN
         show = self.grid.set_text
         show("speed_up", formats.ratio(speed_up))
+        self.waiting.setVisible(speed_up is None and metrics.proposed > 0)
         show("rate", formats.percent(metrics.acceptance_rate))
         show("rounds", formats.count(metrics.rounds))
         show("tokens", formats.count(metrics.tokens))

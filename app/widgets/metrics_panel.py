@@ -49,6 +49,7 @@ class MetricsPanel(QScrollArea):
         self._accumulator = MetricsAccumulator()
         self._dirty = False
         self._final: GenerationMetrics | None = None
+        self._speed_up: float | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(REPAINT_MS)
         self._timer.timeout.connect(self._repaint_if_needed)
@@ -87,7 +88,7 @@ class MetricsPanel(QScrollArea):
         """Forget the last reply and begin to paint the next."""
         self._series.clear()
         self._accumulator = MetricsAccumulator()
-        self._final = None
+        self._final = self._speed_up = None
         self._belief = None
         self.set_note("")
         self._dirty = True
@@ -102,10 +103,14 @@ class MetricsPanel(QScrollArea):
         self._belief = round_.belief or self._belief
         self._dirty = True
 
-    def finish_reply(self, metrics: GenerationMetrics) -> None:
-        """Show the final ``metrics`` of the reply and stop painting."""
+    def finish_reply(self, metrics: GenerationMetrics, *, speed_up: float | None = None) -> None:
+        """Show the final ``metrics`` of the reply and stop painting.
+
+        ``speed_up`` is what was measured of the reply; None compares it with the plain speed, once
+        that is known.
+        """
         self._timer.stop()
-        self._final = metrics
+        self._final, self._speed_up = metrics, speed_up
         self._dirty = True
         self._repaint_if_needed()
 
@@ -159,7 +164,7 @@ class MetricsPanel(QScrollArea):
         self._timer.stop()
         self._series.clear()
         self._accumulator = MetricsAccumulator()
-        self._final = None
+        self._final = self._speed_up = None
         self._belief = None
         self._belief_section.hide()
         self.set_note("")
@@ -196,7 +201,7 @@ class MetricsPanel(QScrollArea):
         self.speed.show_series(series, metrics.tokens_per_second, growing=growing)
         self.acceptance.show_series(series, metrics.mean_acceptance_length, growing=growing)
         self.strip.show_series(series)
-        self.numbers.show_metrics(metrics)
+        self.numbers.show_metrics(metrics, speed_up=self._speed_up)
         if self._belief is not None:
             self.belief.show_belief(self._belief)
             self._belief_section.show()

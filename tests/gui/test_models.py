@@ -395,3 +395,105 @@ def test_the_head_that_drafts_is_named_beside_the_models_and_under_its_replies(
     assert "head" not in window.metrics._in_force.text()
     bench.app.chat.open(reply.conversation_id)
     assert "head mine-sequential" in window.metrics._in_force.text()
+
+
+PLAIN = tuple(make_round(i, [f"w{i} "], gamma=0, accepted=0) for i in range(20))
+DRAFTED = tuple(make_round(i, ["a ", "b "]) for i in range(20))
+
+
+def measure(bench: Bench) -> None:
+    bench.engine.rounds = PLAIN
+    bench.window.commands.measure.trigger()
+    bench.until(lambda: bench.app.models.baseline is not None and bench.app.models.ready)
+
+
+def speed_up_shown(bench: Bench) -> str:
+    return bench.window.metrics.numbers.grid.text("speed_up")
+
+
+def test_measuring_the_plain_speed_says_so_and_then_what_it_found(make_bench: MakeBench) -> None:
+    gate = Gate(open_=False)
+    bench = make_bench(FakeEngine(rounds=PLAIN, round_gate=gate, gate_at_round=10))
+    status, said = bench.window.status, "Measuring the plain speed"
+    bench.window.commands.measure.trigger()
+    assert status._state.text() == f"{said} 0 %"
+    assert status._progress.isVisible()
+    bench.until(lambda: status._state.text() not in (f"{said} 0 %", ""))
+    assert status._state.text().startswith(said)
+    assert not bench.window.commands.measure.isEnabled()
+    gate.open()
+    bench.until(lambda: bench.app.models.ready)
+    assert not status._progress.isVisible()
+    assert status._state.text() == "Ready"
+    assert bench.window.model_bar.text() == "Plain decoding makes 50 tok/s with this model."
+    assert bench.window.commands.measure.isEnabled()
+
+
+def test_an_answer_too_short_to_measure_says_what_to_do(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    bench.window.commands.measure.trigger()
+    bench.until(lambda: bench.window.model_bar.text())
+    assert "too short to measure" in bench.window.model_bar.text()
+    assert bench.app.models.baseline is None
+
+
+def test_a_short_reply_is_not_what_is_measured(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    bench.send_and_wait("Say yes")
+    measure(bench)
+    assert "Say yes" not in str(bench.engine.requests[-1].messages)
+
+
+def test_the_plain_speed_cannot_be_measured_under_a_reply(make_bench: MakeBench) -> None:
+    bench = make_bench(FakeEngine(round_gate=Gate(open_=False)))
+
+    def while_streaming() -> None:
+        bench.send()
+        bench.until(lambda: bench.app.chat.reply.running)
+        assert not bench.window.commands.measure.isEnabled()
+        bench.engine.round_gate.open()
+
+    bench.until_replied(while_streaming)
+    assert bench.window.commands.measure.isEnabled()
+
+
+def test_the_plain_speed_stays_known_with_another_head_and_not_with_another_target(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench()
+    measure(bench)
+    choose(bench, head_path=str(tmp_path / "other"))
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: len(bench.engine.load_requests) == 2 and bench.app.models.ready)
+    bench.engine.rounds = tuple(make_round(i, ["a ", "b "], ms=80.0) for i in range(20))
+    bench.send_and_wait()
+    assert "Speculation is costing speed" in bench.window.metrics._note.text()
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"GGUF")
+    choose(bench, target_path=str(other))
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: len(bench.engine.load_requests) == 3 and bench.app.models.ready)
+    assert bench.app.models.baseline is None
+
+
+def test_the_panel_shows_the_speed_up_that_stands_under_the_reply(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    measure(bench)
+    bench.engine.rounds = DRAFTED
+    reply = bench.send_and_wait()
+    bench.close()
+    again = make_bench(FakeEngine())
+    again.app.chat.open(reply.conversation_id)
+    assert "2.00×" in again.window.transcript.message_widget(reply.id).footer.words
+    assert speed_up_shown(again) == "2.00×"
+    assert not again.window.metrics.numbers.waiting.isVisible()
+
+
+def test_the_panel_says_what_an_unknown_speed_up_waits_for(make_bench: MakeBench) -> None:
+    bench = make_bench(FakeEngine(rounds=DRAFTED))
+    bench.send_and_wait()
+    assert speed_up_shown(bench) == "–"
+    assert bench.window.metrics.numbers.waiting.isVisible()
+    measure(bench)
+    assert speed_up_shown(bench) == "2.00×"
+    assert not bench.window.metrics.numbers.waiting.isVisible()
