@@ -24,10 +24,10 @@ class AcceptancePlot(PlotCard):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(
-            "Acceptance",
+            "Tokens a round",
             left="tokens/round",
             explanation=_EXPLANATION,
-            widest="88.8 of 88.8",
+            widest="8.8 of max 8.8",
             parent=parent,
         )
         self._limit = self.add_line()
@@ -44,7 +44,7 @@ class AcceptancePlot(PlotCard):
         else:
             possible = float(series.gamma.mean()) + 1.0
             digits = 0 if possible.is_integer() else 1
-            self.set_value(f"{mean_length:.1f} of {possible:.{digits}f}")
+            self.set_value(f"{mean_length:.1f} of max {possible:.{digits}f}")
         limit = series.gamma + 1.0
         index, steps = thinned(series.index, limit, POINT_LIMIT)
         self._limit.set_steps(*_around(index, steps))
@@ -63,7 +63,7 @@ class AcceptancePlot(PlotCard):
             (
                 LegendEntry(Mark.FAINT, theme.plot_line, "round"),
                 LegendEntry(Mark.STRONG, theme.plot_smooth, "smoothed"),
-                LegendEntry(Mark.STEP, theme.plot_limit, "gamma + 1"),
+                LegendEntry(Mark.STEP, theme.plot_limit, "max: gamma + 1"),
             ),
             theme.muted,
         )

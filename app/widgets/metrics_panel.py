@@ -22,6 +22,7 @@ from app.widgets.legend import Legend
 from app.widgets.metrics_numbers import MetricsNumbers
 from app.widgets.round_strip import RoundStrip, draft_legend, time_legend
 from app.widgets.section import Section
+from app.widgets.side_tips import SideTips
 from app.widgets.speed_plot import SpeedPlot
 from core.events import GammaBelief, Round
 from core.metrics import GenerationMetrics, MetricsAccumulator
@@ -82,6 +83,7 @@ class MetricsPanel(QScrollArea):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._live = QWidget()
         self._build()
+        SideTips(self)
         self.set_in_force(InForce())
 
     def start_reply(self) -> None:

@@ -5,10 +5,11 @@ import math
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QWheelEvent
-from PySide6.QtWidgets import QGraphicsItem, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.qtmodels.series import Series
 from app.theme import Theme
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.fonts import derived
 from app.widgets.legend import Legend
 from app.widgets.plot_line import PlotLine
@@ -89,12 +90,13 @@ class PlotCard(QWidget):
         self.theme: Theme | None = None
         self._lines: list[PlotLine] = []
         self._picture = QRectF()
-        self._title = QLabel(title)
+        self._title = ElidedLabel(title)
+        self._title.set_more(explanation)
         self._value = SteadyLabel(widest)
         self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.legend = Legend()
         self.plot = QuietPlot(left, bottom)
-        for widget in (self._title, self._value, self.legend, self.plot):
+        for widget in (self._value, self.legend, self.plot):
             widget.setToolTip(explanation)
         self._value.setAccessibleDescription(explanation)
         head = QHBoxLayout()

@@ -1,8 +1,8 @@
 """One column a round: how far the drafter ran ahead, and how much of it stands."""
 
-from PySide6.QtCore import QEvent, QRectF, QSize
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.qtmodels.series import Series
 from app.theme import Theme
@@ -46,6 +46,8 @@ class RoundStrip(QWidget):
         self._theme: Theme | None = None
         self.setFixedHeight(_DRAFT_PX + _GAP_PX + _TIME_PX + 2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.setMouseTracking(True)
+        self.setToolTip(_TIP)
         self.setAccessibleName("Rounds")
         self.setAccessibleDescription(_TIP)
 
@@ -67,12 +69,10 @@ class RoundStrip(QWidget):
         """Room for a few dozen rounds."""
         return QSize(240, self.height())
 
-    def event(self, event: QEvent) -> bool:
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Tell about the round under the pointer."""
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self._words_at(event.pos().x()), self)
-            return True
-        return super().event(event)
+        self.setToolTip(self._words_at(round(event.position().x())))
+        super().mouseMoveEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint from the newest round at the right to the oldest that fits."""

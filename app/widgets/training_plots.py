@@ -70,11 +70,11 @@ class HeadAcceptancePlot(PlotCard):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(
-            "Acceptance",
+            "Tokens a round",
             left="tokens/round",
             bottom="step",
             explanation=_LENGTH,
-            widest="88.88 of 88",
+            widest="88.88 of max 88",
             parent=parent,
         )
         self._depth = 1
@@ -91,7 +91,7 @@ class HeadAcceptancePlot(PlotCard):
         x, y = self._curve.points()
         self._line.setData(x, y)
         self._dots.setData(x, y)
-        self.set_value(f"{length:.2f} of {depth + 1}")
+        self.set_value(f"{length:.2f} of max {depth + 1}")
         right = max(1.08 * x[-1], _LEAST_STEPS)
         top = max(1.2, min(depth + 1.0, 1.0 + round_up(1.15 * (float(y.max()) - 1.0))))
         self.plot.setRange(xRange=(0, right), yRange=(1.0, top), padding=0)

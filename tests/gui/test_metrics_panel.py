@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QWheelEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.records import InForce
@@ -37,7 +37,7 @@ def stream(panel: MetricsPanel, accepted: list[int]) -> None:
 
 def test_the_worked_example_shows_the_numbers_of_the_definitions(panel: MetricsPanel) -> None:
     stream(panel, [4, 0, 2, 4])
-    assert panel.acceptance.value() == "3.5 of 5"
+    assert panel.acceptance.value() == "3.5 of max 5"
     assert panel.numbers.grid.text("rate") == "62 %"
     assert [bar.value for bar in panel.numbers.positions.bars()] == ["75", "75", "50", "50"]
     histogram = {bar.label: bar.value for bar in panel.numbers.histogram.bars()}
@@ -54,7 +54,7 @@ def test_speed_leaves_the_reading_of_the_prompt_out(panel: MetricsPanel) -> None
 def test_rounds_are_painted_without_being_asked(panel: MetricsPanel, qtbot: QtBot) -> None:
     panel.start_reply()
     panel.add_round(make_round(0, accepted=2))
-    qtbot.waitUntil(lambda: panel.acceptance.value() == "3.0 of 5", timeout=30_000)
+    qtbot.waitUntil(lambda: panel.acceptance.value() == "3.0 of max 5", timeout=30_000)
 
 
 def test_the_timer_runs_only_while_a_reply_streams(panel: MetricsPanel) -> None:
@@ -73,7 +73,7 @@ def test_a_hidden_panel_catches_up_when_it_is_shown(panel: MetricsPanel) -> None
     stream(panel, [4, 4])
     assert panel.acceptance.value() == "–"
     panel.show()
-    assert panel.acceptance.value() == "5.0 of 5"
+    assert panel.acceptance.value() == "5.0 of max 5"
 
 
 def test_a_round_outside_a_reply_begins_one(panel: MetricsPanel) -> None:
@@ -106,7 +106,7 @@ def test_plain_decoding_divides_by_nothing(panel: MetricsPanel) -> None:
     for each in rounds:
         panel.add_round(each)
     panel.finish_reply(summarise(rounds))
-    assert panel.acceptance.value() == "1.0 of 1"
+    assert panel.acceptance.value() == "1.0 of max 1"
     assert panel.numbers.grid.text("rate") == "–"
     assert panel.numbers.positions.bars() == ()
 
@@ -138,7 +138,7 @@ def test_a_changing_gamma_is_counted_by_its_mean(panel: MetricsPanel) -> None:
     for each in rounds:
         panel.add_round(each)
     panel.finish_reply(summarise(rounds))
-    assert panel.acceptance.value() == "2.3 of 3.3"
+    assert panel.acceptance.value() == "2.3 of max 3.3"
 
 
 def test_the_strip_keeps_its_scale_when_gamma_falls(panel: MetricsPanel) -> None:
@@ -344,3 +344,33 @@ def test_a_repaint_of_a_full_buffer_draws_no_more_points_than_can_be_seen(
     for curve in smoothed:
         assert 0 < len(curve.points()[0]) <= SMOOTH_LIMIT + 1
     assert panel.strip.columns() < 100
+
+
+def test_the_number_of_tokens_a_round_says_what_it_counts_and_its_most(
+    panel: MetricsPanel,
+) -> None:
+    stream(panel, [4, 0, 2, 4])
+    assert panel.acceptance._title.text() == "Tokens a round"
+    assert panel.acceptance._value.accessibleName() == "Tokens a round: 3.5 of max 5"
+
+
+def show_tip(widget: QWidget) -> QWidget:
+    middle = widget.rect().center()
+    event = QHelpEvent(QEvent.Type.ToolTip, middle, widget.mapToGlobal(middle))
+    QApplication.sendEvent(widget, event)
+    return next(each for each in QApplication.topLevelWidgets() if each.inherits("QTipLabel"))
+
+
+def test_tooltips_open_beside_the_plots_that_they_explain(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.setGeometry(420, 0, 300, 700)
+    stream(panel, [4, 0, 2, 4])
+    cell = panel.numbers.grid._cells["rate"]
+    for widget in (panel.speed.plot, panel.acceptance._title, panel.strip, cell):
+        QToolTip.hideText()
+        tip = show_tip(widget)
+        assert widget.toolTip().split("\n")[0][:20] in tip.text()
+        assert tip.geometry().right() < panel.mapToGlobal(QPoint(0, 0)).x()
+    QToolTip.hideText()
+    qtbot.waitUntil(lambda: not QToolTip.isVisible())

@@ -53,7 +53,7 @@ def test_a_training_runs_from_its_start_to_a_head_that_is_loaded(
     ]
     page = Page(make_bench, tmp_path, play)
     page.start()
-    page.bench.until(lambda: page.run.acceptance.value() == "1.50 of 4")
+    page.bench.until(lambda: page.run.acceptance.value() == "1.50 of max 4")
     assert page.run.loss.value() == "3.000"
     assert page.run.notes() == "It drafts 8,192 tokens."
     assert "10 of 300 steps" in page.run.stages.words()
@@ -154,7 +154,7 @@ def test_a_training_that_goes_on_shows_how_it_went_before(make_bench, tmp_path) 
     page.start()
     page.bench.until(lambda: page.run.loss.value() == "2.500")
     assert [list(part) for part in page.run.loss._curve.points()] == [[5, 10, 15], [4.0, 3.0, 2.5]]
-    assert page.run.acceptance.value() == "1.50 of 4"
+    assert page.run.acceptance.value() == "1.50 of max 4"
     left = [plot.plot.viewRange()[0][0] for plot in (page.run.loss, page.run.acceptance)]
     assert left == [0.0, 0.0], "both begin at step 0"
     page.training.stop()
@@ -300,7 +300,7 @@ def test_everything_has_its_room(make_bench, tmp_path, size: tuple[int, int]) ->
     play = [fake.TRAIN, fake.trained(9, 2.0), fake.measured(9, 0.5, 0.4, length=1.6), "cancel"]
     page = Page(make_bench, tmp_path, play)
     page.start()
-    page.bench.until(lambda: page.run.acceptance.value() == "1.60 of 3")
+    page.bench.until(lambda: page.run.acceptance.value() == "1.60 of max 3")
     page.run.show_notice(
         "A long sentence about what went wrong and what to do. " * 3, (), error=True
     )
