@@ -9,6 +9,7 @@ from app.controllers.fetching import FetchController
 from app.controllers.force import drafter_choices, head_words, speculation_for
 from app.controllers.force_display import ForceDisplay
 from app.controllers.pairs import (
+    fetch_bytes,
     load_request_for,
     missing_models,
     pair_choices,
@@ -23,12 +24,14 @@ from app.settings import Settings
 from app.widgets.formats import speed
 from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
+from core.hub.files import format_bytes
 from core.hub.library import Library
 from core.requests import DrafterKind, GenerateRequest, LoadRequest, SpeculationParams
 
 RETRY_LOAD = "retry-load"
 LOAD_LAST = "load-last"
 DISMISS = "dismiss-model-notice"
+_ABSENT = "This pair is not on this computer: {} to fetch."
 _TRIED = "The chosen pair is not loaded. The line above the chat says why."
 
 
@@ -321,7 +324,11 @@ class ModelController(QObject):
         needed = self._reload_needed()
         self._views.panel.set_head("" if needed else head_words(self._loaded))
         tried = self._chosen is not None and with_models_of(self._settings(), self._chosen)
-        self._views.panel.set_reload_needed(needed, _TRIED if tried == self._settings() else "")
+        words, button = (_TRIED if tried == self._settings() else ""), ""
+        if missing := missing_models(self._library, self._settings().pair):
+            size = format_bytes(fetch_bytes(self._library, missing))
+            words, button = words or _ABSENT.format(size), "Fetch and load…"
+        self._views.panel.set_reload_needed(needed, words, button)
 
     def _reload_needed(self) -> bool:
         if self._load_job is not None or self._fetch.running:

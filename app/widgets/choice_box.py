@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPalette, QStandardItem, QStandardItemModel
+from PySide6.QtGui import (
+    QColor,
+    QFontMetrics,
+    QPainter,
+    QPalette,
+    QStandardItem,
+    QStandardItemModel,
+)
 from PySide6.QtWidgets import (
     QComboBox,
     QStyle,
@@ -19,6 +26,8 @@ _VALUE = Qt.ItemDataRole.UserRole
 _SECOND_LINE = Qt.ItemDataRole.UserRole + 1
 _PADDING = 6
 _POPUP_PX = 300
+_FRAME_PX = 20
+"""The edges of the list, and its scroll bar where it has one."""
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -113,19 +122,24 @@ class _TwoLines(QStyledItemDelegate):
         second = str(index.data(_SECOND_LINE) or "")
         if second:
             inner.setTop(inner.top() + painter.fontMetrics().height() + 1)
+            inner.setWidth(self._text_width())
             painter.setFont(derived(option.font, 0.88))
             painter.setPen(muted)
             painter.drawText(inner, flags | int(Qt.TextFlag.TextWordWrap), second)
         painter.restore()
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        combo = self.parent()
-        room = max(combo.width() if isinstance(combo, QWidget) else 0, _POPUP_PX)
-        width = room - 2 * _PADDING - 24
-        metrics = option.fontMetrics
-        height = metrics.height() + _PADDING
+        height = option.fontMetrics.height() + _PADDING
         second = str(index.data(_SECOND_LINE) or "")
         if second:
             flags = int(Qt.TextFlag.TextWordWrap)
-            height += metrics.boundingRect(QRect(0, 0, width, 1000), flags, second).height() + 1
-        return QSize(_POPUP_PX - 24, height)
+            room = QRect(0, 0, self._text_width(), 1000)
+            small = QFontMetrics(derived(option.font, 0.88))
+            height += small.boundingRect(room, flags, second).height() + 1
+        return QSize(_POPUP_PX - _FRAME_PX, height)
+
+    def _text_width(self) -> int:
+        """Return the width in which second lines are measured as well as painted."""
+        combo = self.parent()
+        room = max(combo.width() if isinstance(combo, QWidget) else 0, _POPUP_PX)
+        return room - 2 * _PADDING - _FRAME_PX

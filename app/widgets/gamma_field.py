@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from PySide6.QtWidgets import QCheckBox, QLabel, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox, QVBoxLayout
 
 from app.widgets.fields import Field
-from app.widgets.fonts import derived
 from app.widgets.number_fields import SlidingField
 from core.requests import AUTO_GAMMA, MAX_GAMMA
 
 _FIRST_FIXED = 4
-_AUTOMATIC = "As many as make the most tokens per second; none where drafting does not pay."
 
 
 class GammaField(Field):
@@ -30,15 +28,10 @@ class GammaField(Field):
         self._auto.setAccessibleName("Gamma, automatic")
         # As tall as the inputs of other rows, so that the label beside it stands level.
         self._auto.setMinimumHeight(self._fixed.inputs[1].sizeHint().height())
-        self._note = QLabel(_AUTOMATIC)
-        self._note.setWordWrap(True)
-        self._note.setProperty("muted", True)
-        self._note.setFont(derived(self.font(), 0.88))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3)
         layout.addWidget(self._auto)
-        layout.addWidget(self._note)
         layout.addWidget(self._fixed)
         self._fixed.set_value(_FIRST_FIXED)
         self._auto.clicked.connect(self._on_auto)
@@ -61,6 +54,4 @@ class GammaField(Field):
         self.edited.emit()
 
     def _show_kind(self) -> None:
-        automatic = self._auto.isChecked()
-        self._note.setVisible(automatic)
-        self._fixed.setVisible(not automatic)
+        self._fixed.setVisible(not self._auto.isChecked())

@@ -34,7 +34,8 @@ MINIMUM = QSize(800, 560)
 DEFAULT = QSize(1320, 860)
 _LEFT_WIDTH = 230
 _RIGHT_WIDTH = 340
-_METRICS_HEIGHT = 580
+_SETTINGS_HEIGHT = 320
+"""Room for the pair, the drafter, gamma and the rule."""
 _STATE_PARTS = 3
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
@@ -204,7 +205,7 @@ class MainWindow(QMainWindow):
         self._panels.addWidget(self.settings)
         self._panels.setChildrenCollapsible(False)
         self._panels.setStretchFactor(0, 1)
-        self._panels.setSizes([_METRICS_HEIGHT, DEFAULT.height() - _METRICS_HEIGHT])
+        self._panels.setSizes([DEFAULT.height() - _SETTINGS_HEIGHT, _SETTINGS_HEIGHT])
         self._columns.addWidget(self.conversations)
         self._columns.addWidget(centre)
         self._columns.addWidget(self._panels)

@@ -42,9 +42,11 @@ class Row:
 
 
 def model_rows() -> tuple[Row, ...]:
-    """Which models, where, and how precise."""
+    """Which models."""
+    pair = choice(())
+    pair.box.setAccessibleName("Model pair")  # the title of the section is its label
     return (
-        Row("pair", "Model pair", choice(()), "The target and the draft that go with it.", True),
+        Row("pair", "", pair, "The target and the draft that go with it.", True),
         Row(
             "target_path",
             "Target",
@@ -59,14 +61,12 @@ def model_rows() -> tuple[Row, ...]:
             "The small model that runs ahead; leave it empty to do without.",
             True,
         ),
-        Row(
-            "head_path",
-            "Head",
-            PathField(HEAD_UNKNOWN),
-            "The folder of a trained head that drafts; empty takes the best one that was made for "
-            "these models, and says which.",
-            True,
-        ),
+    )
+
+
+def device_rows() -> tuple[Row, ...]:
+    """Where the models run, and how precise."""
+    return (
         Row(
             "precision",
             "Precision",
@@ -81,7 +81,13 @@ def drafting_rows() -> tuple[Row, ...]:
     """Who drafts, how far ahead, by which rule."""
     return (
         Row("drafter", "Drafter", choice(DRAFTERS), "Who proposes the tokens to be verified."),
-        Row("gamma", "Gamma", GammaField(), "How many tokens are drafted in a round."),
+        Row(
+            "gamma",
+            "Gamma",
+            GammaField(),
+            "How many tokens are drafted in a round. Automatic: as many as make the most tokens "
+            "per second, and none where drafting does not pay.",
+        ),
         Row(
             "rule",
             "Rule",
@@ -106,6 +112,14 @@ def drafting_rows() -> tuple[Row, ...]:
             "Delta",
             SlidingField(0, 1, usual=(0, 1)),
             "How far the limit sinks where the target is unsure; lower accepts more.",
+        ),
+        Row(
+            "head_path",
+            "Head",
+            PathField(HEAD_UNKNOWN),
+            "The folder of a trained head that drafts; empty takes the best one that was made for "
+            "these models, and says which.",
+            True,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The settings beside the chat: models, drafting, sampling, the reply, the look."""
+"""The settings beside the chat: the pair, drafting, sampling, the reply, the machine, the look."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +29,7 @@ from app.widgets.settings_form import (
     HEAD_UNKNOWN,
     Form,
     appearance_rows,
+    device_rows,
     drafting_rows,
     model_rows,
     reply_rows,
@@ -44,6 +45,7 @@ _RULE_FIELDS = {
     "typical_epsilon": Rule.TYPICAL,
     "typical_delta": Rule.TYPICAL,
 }
+_LOAD = "Load"
 _RELOAD = "The new pair is loaded when you press Load."
 _DRAFTING_NOTE = (
     "Code and repetitive text gain much from drafting; creative prompts gain little. "
@@ -80,7 +82,8 @@ class SettingsPanel(QWidget):
         self._timer.timeout.connect(self._emit)
         self._banner = QFrame()
         self._banner_text = QLabel(_RELOAD)
-        self._load = QPushButton("Load")
+        self._load = QPushButton(_LOAD)
+        self._load_words = _LOAD
         self._reset = QPushButton("Reset to defaults")
         self._model = Form(())
         self._drafting = Form(())
@@ -124,16 +127,16 @@ class SettingsPanel(QWidget):
         if isinstance(field, PathField):
             field.set_placeholder(words or HEAD_UNKNOWN)
 
-    def set_reload_needed(self, needed: bool, words: str = "") -> None:
-        """Show or hide the line with the Load button; ``words`` replace what it says."""
+    def set_reload_needed(self, needed: bool, words: str = "", button: str = "") -> None:
+        """Show or hide the line with the Load button; ``words`` and ``button`` replace its own."""
         self._reload_needed, self._reload_words = needed, words or _RELOAD
+        self._load_words = button or _LOAD
         self._show_banner()
 
     def set_busy_loading(self, busy: bool) -> None:
         """While models load, what chooses them cannot be changed."""
         self._loading = busy
         self._load.setEnabled(not busy)
-        self._load.setText("Loading…" if busy else "Load")
         for name in _MODEL_FIELDS:
             self._fields[name].setEnabled(not busy)
         self._show_banner()
@@ -162,6 +165,7 @@ class SettingsPanel(QWidget):
     def _show_banner(self) -> None:
         words = "The pair is being loaded." if self._loading else self._reload_words
         self._banner_text.setText(words)
+        self._load.setText("Loading…" if self._loading else self._load_words)
         self._banner.setVisible(self._loading or self._reload_needed)
 
     def _offer(self, name: str, choices: Sequence[Choice]) -> None:
@@ -206,7 +210,9 @@ class SettingsPanel(QWidget):
         self._model.set_row_visible("target_path", custom)
         self._model.set_row_visible("draft_path", custom)
         wanted = self._fields["drafter"].value() in HEAD_DRAFTERS
-        self._model.set_row_visible("head_path", wanted or bool(self._fields["head_path"].value()))
+        self._drafting.set_row_visible(
+            "head_path", wanted or bool(self._fields["head_path"].value())
+        )
         rule = self._fields["rule"].value()
         for name, its_rule in _RULE_FIELDS.items():
             self._drafting.set_row_visible(name, rule == its_rule)
@@ -216,21 +222,22 @@ class SettingsPanel(QWidget):
         column.setContentsMargins(8, 8, 12, 12)
         column.setSpacing(6)
         parts = (
-            ("Models", model_rows(), True),
-            ("Drafting", drafting_rows(), True),
-            ("Sampling", sampling_rows(), True),
-            ("Reply", reply_rows(), True),
-            ("Appearance", appearance_rows(), True),
+            ("Model pair", model_rows()),
+            ("Drafting", drafting_rows()),
+            ("Sampling", sampling_rows()),
+            ("Reply", reply_rows()),
+            ("Precision and device", device_rows()),
+            ("Appearance", appearance_rows()),
         )
-        for title, rows, expanded in parts:
+        for title, rows in parts:
             form = Form(rows)
-            if title == "Models":
+            if title == "Model pair":
                 self._model = form
             if title == "Drafting":
                 self._drafting = form
                 form.add_note(_DRAFTING_NOTE, rows[-1].name)
             self._fields.update({row.name: row.field for row in rows})
-            section = Section(title, form, expanded=expanded)
+            section = Section(title, form)
             self._sections.append(section)
             column.addWidget(section)
         foot = QHBoxLayout()

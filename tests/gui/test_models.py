@@ -347,7 +347,7 @@ def test_after_load_was_pressed_the_panel_no_longer_says_to_press_it(
     make_bench: MakeBench,
 ) -> None:
     bench = make_bench()
-    choose(bench, pair="qwen2.5-coder")
+    choose(bench, target_path="missing.gguf")
     assert "when you press Load" in banner(bench)
     bench.window.settings.loadClicked.emit()
     assert bench.window.settings._banner.isVisible()
@@ -497,3 +497,14 @@ def test_the_panel_says_what_an_unknown_speed_up_waits_for(make_bench: MakeBench
     measure(bench)
     assert speed_up_shown(bench) == "2.00×"
     assert not bench.window.metrics.numbers.waiting.isVisible()
+
+
+def test_a_pair_that_is_not_here_is_fetched_before_it_is_loaded(make_bench: MakeBench) -> None:
+    bench = make_bench()
+    choose(bench, pair="qwen2.5-coder")
+    assert banner(bench) == "This pair is not on this computer: 1.6 GB to fetch."
+    assert bench.window.settings._load.text() == "Fetch and load…"
+    bench.window.settings.loadClicked.emit()
+    assert bench.window.model_bar.actions_shown() == ["fetch-model"]
+    choose(bench, pair="custom", precision="int8")
+    assert bench.window.settings._load.text() == "Load"

@@ -1,6 +1,7 @@
 """The window where room is short: nothing overlaps, nothing is cut, one column for all."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,15 @@ def test_a_wide_notice_keeps_its_buttons_beside_its_text(qtbot: QtBot) -> None:
     bar.show_notice("Saved.", (("ok", "OK"),))
     button = bar.findChild(QPushButton, "ok")
     qtbot.waitUntil(lambda: place(button, bar).left() >= place(bar._label, bar).right())
+
+
+def test_pair_drafter_gamma_and_rule_are_in_sight_at_1280_by_800(bench: Bench) -> None:
+    resize(bench, 1280, 800)
+    settings = bench.window.settings
+    settings.set_settings(replace(settings.settings(), pair="smollm2-135m"))
+    settings.set_reload_needed(False)
+    for name in ("pair", "drafter", "gamma", "rule"):
+        field = settings._fields[name]
+        bench.until(
+            lambda field=field: field.height() == field.visibleRegion().boundingRect().height() > 0
+        )
