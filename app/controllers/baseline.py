@@ -4,16 +4,20 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
+from app.controllers.views import Notices, Status
 from app.engine.pump import EventPump
 from app.engine.work import Generate, Job, JobEvent
+from app.widgets.formats import speed
 from core.events import Failed, Finished, FinishReason, Loaded, Round
 from core.requests import DrafterKind, GenerateRequest, LoadRequest, SamplingParams
 
+DISMISS = "dismiss-model-notice"
 MEASURED_TOKENS = 64
 _STEP = 8
 """Tokens between two words on how far it is: the processor that shows them also decodes."""
 ENOUGH_TOKENS = 16
 """A plain reply shorter than this says nothing about the machine's speed."""
+_MEASURING = "Measuring the plain speed"
 _TOO_SHORT = (
     "The answer was too short to measure the plain speed. Ask for a longer one, and measure again."
 )
@@ -24,19 +28,19 @@ class Baseline(QObject):
     """Remembers plain tokens/s for each target, device and precision, and measures when asked.
 
     Draft models and heads take no part in plain decoding, so that loading others forgets nothing.
-    ``changed`` follows a new value, and the beginning and end of a measurement. Lives on the
-    window thread.
+    ``changed`` follows a new value, and the beginning and end of a measurement; how far that is
+    and what it found are shown. Lives on the window thread.
     """
 
     changed = Signal()
-    progressed = Signal(float)
-    """How much of a measurement is done, 0..1."""
-    measured = Signal(object)
-    """What a measurement found in tokens/s, or a sentence on why it found nothing."""
 
-    def __init__(self, pump: EventPump, parent: QObject | None = None) -> None:
+    def __init__(
+        self, pump: EventPump, status: Status, notices: Notices, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._pump = pump
+        self._status = status
+        self._notices = notices
         self._values: dict[tuple[str, ...], float] = {}
         self._pair: tuple[str, ...] | None = None
         self._last: GenerateRequest | None = None
@@ -84,12 +88,14 @@ class Baseline(QObject):
                 leave_out_oldest=True,
             )
         )
+        self._status.set_progress(0.0, _MEASURING)
         self.changed.emit()
 
     def cancel(self) -> None:
         """Give up a measurement."""
         if self._job is not None:
             self._job.cancel.cancel()
+            self._status.clear_progress()
 
     def _on_events(self, job_id: int, events: tuple[JobEvent, ...]) -> None:
         if self._job is None or job_id != self._job.id:
@@ -99,20 +105,22 @@ class Baseline(QObject):
             work, self._job = self._job.work, None
             if isinstance(work, Generate):
                 self.note(self._last or work.request, last)
-            self.changed.emit()
             self._tell(last)
+            self.changed.emit()
             return
         before = self._tokens // _STEP
         self._tokens += sum(len(event.tokens) for event in events if isinstance(event, Round))
-        if self._tokens // _STEP > before:
-            self.progressed.emit(min(1.0, self._tokens / MEASURED_TOKENS))
+        if self._tokens // _STEP > before and not self._job.cancel.cancelled:
+            self._status.set_progress(self._tokens / MEASURED_TOKENS, _MEASURING)
 
     def _tell(self, end: Finished | Failed) -> None:
-        if isinstance(end, Failed):
-            self.measured.emit(end.message)
-        elif end.reason == FinishReason.CANCELLED:
+        if isinstance(end, Finished) and end.reason == FinishReason.CANCELLED:
             return
-        elif end.metrics.tokens < ENOUGH_TOKENS or end.metrics.tokens_per_second is None:
-            self.measured.emit(_TOO_SHORT)
-        else:
-            self.measured.emit(end.metrics.tokens_per_second)
+        self._status.clear_progress()
+        self._status.set_state("Ready")
+        found = end.metrics.tokens_per_second
+        words = f"Plain decoding makes {speed(found)} with this model."
+        failed = isinstance(end, Failed) or found is None or end.metrics.tokens < ENOUGH_TOKENS
+        if failed:
+            words = end.message if isinstance(end, Failed) else _TOO_SHORT
+        self._notices.show_notice(words, ((DISMISS, "OK"),), error=failed)

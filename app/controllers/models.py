@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
-from app.controllers.baseline import Baseline
+from app.controllers.baseline import DISMISS, Baseline
 from app.controllers.fetching import FetchController
 from app.controllers.force import drafter_choices, head_words, speculation_for
 from app.controllers.force_display import ForceDisplay
@@ -21,7 +21,6 @@ from app.engine.pump import EventPump
 from app.engine.work import Cancelled, Job, JobEvent, ListOptions, Load, OptionsListed
 from app.records import Message
 from app.settings import Settings
-from app.widgets.formats import speed
 from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
 from core.hub.files import format_bytes
@@ -30,7 +29,6 @@ from core.requests import DrafterKind, GenerateRequest, LoadRequest, Speculation
 
 RETRY_LOAD = "retry-load"
 LOAD_LAST = "load-last"
-DISMISS = "dismiss-model-notice"
 _ABSENT = "This pair is not on this computer: {} to fetch."
 _TRIED = "The chosen pair is not loaded. The line above the chat says why."
 
@@ -74,10 +72,8 @@ class ModelController(QObject):
         self._reason = "No model is loaded yet."
         self._running: GenerateRequest | None = None
         self._force = ForceDisplay(views)
-        self._baseline = Baseline(pump, self)
+        self._baseline = Baseline(pump, views.status, views.notices, self)
         self._baseline.changed.connect(self._baseline_changed)
-        self._baseline.progressed.connect(self._measuring)
-        self._baseline.measured.connect(self._measured)
         pump.eventsArrived.connect(self._on_events)
         fetch.fetched.connect(self._fetched)
         fetch.missing.connect(self._not_here)
@@ -171,7 +167,9 @@ class ModelController(QObject):
 
     def measure(self) -> None:
         """Measure the speed of plain decoding on the loaded pair."""
-        if self.ready and self._running is None:
+        if self._fetch.running:
+            self._views.status.set_state("The plain speed can be measured after the fetch")
+        elif self.ready and self._running is None:
             self._baseline.measure()
 
     def cancel_load(self) -> None:
@@ -286,20 +284,7 @@ class ModelController(QObject):
 
     def _baseline_changed(self) -> None:
         self._views.metrics.set_baseline(self.baseline)
-        if self._baseline.measuring:
-            self._measuring(0.0)
-        elif self._loaded is not None and self._load_job is None:
-            self._views.status.clear_progress()
-            self._views.status.set_state("Ready")
         self.changed.emit()
-
-    def _measuring(self, fraction: float) -> None:
-        self._views.status.set_progress(fraction, "Measuring the plain speed")
-
-    def _measured(self, found: float | str) -> None:
-        failed = isinstance(found, str)
-        words = found if failed else f"Plain decoding makes {speed(found)} with this model."
-        self._views.notices.show_notice(words, ((DISMISS, "OK"),), error=failed)
 
     def _refuse(
         self, sentence: str, actions: tuple[tuple[str, str], ...] = (), *, error: bool = True
