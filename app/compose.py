@@ -11,6 +11,7 @@ from app.controllers.chat import ChatController
 from app.controllers.commands import CommandsController
 from app.controllers.conversations import ConversationsController
 from app.controllers.fetching import FetchController
+from app.controllers.heads import HeadsController
 from app.controllers.models import ModelController
 from app.controllers.pairs import with_head
 from app.controllers.preferences import PreferencesController, Saver
@@ -32,20 +33,16 @@ from app.theme import Theme, ThemeController
 from app.training_records import TrainedHead
 from app.widgets.dialogs import Dialogs, WindowDialogs
 from app.widgets.main_window import MainWindow
+from app.widgets.settings_choices import PRECISIONS
 from core.errors import UserError
+from core.hub.heads import SHIPPED_HEADS
 from core.hub.library import Library, data_root
-from core.requests import Device, Precision
+from core.requests import Device
 
 DISMISS = "dismiss"
 SHOW_TRAINING = "show-training"
 COPY_REPORT = "copy-report"
-_PRECISION_TITLES = {
-    Precision.AUTO: "Automatic",
-    Precision.FLOAT32: "float32",
-    Precision.BFLOAT16: "bfloat16",
-    Precision.INT8: "int8",
-    Precision.NF4: "nf4 (4 bit)",
-}
+_PRECISION_TITLES = {choice.value: choice.title for choice in PRECISIONS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +134,13 @@ class Paceline(QObject):
             views=TrainingViews(window.training.form, window.training.run, window.status),
             parent=self,
         )
+        self.heads = HeadsController(
+            models=self.models,
+            settings=lambda: self.preferences.settings,
+            form=window.training.form,
+            result=window.training.run.result,
+            folders=(parts.home / "heads", SHIPPED_HEADS),
+        )
         dialogs = parts.dialogs or WindowDialogs(window)
         self.commands = CommandsController(
             window=window,
@@ -220,6 +224,8 @@ class Paceline(QObject):
         self.theme.changed.connect(self._apply_theme)
         window.legend.toggled.connect(self.preferences.set_colouring)
         self.training.loadWanted.connect(self._load_head)
+        # After the training has looked at its page, so that the form stands.
+        window.trainingShown.connect(self.heads.tell)
 
     def _load_head(self, head: TrainedHead) -> None:
         self.preferences.replace(with_head(self.window.settings.settings(), head))

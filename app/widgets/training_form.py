@@ -70,6 +70,7 @@ class TrainingForm(QWidget):
         self._files = PromptFilesField()
         self._guard = WheelGuard(self)
         self._content = QWidget()
+        self._head = QLabel()
         self._disk = QLabel()
         self._obstacle = QLabel()
         self._start = QPushButton("Start training")
@@ -105,6 +106,11 @@ class TrainingForm(QWidget):
         if more and self.isVisible():
             # The rows have their places once the layout has run.
             QTimer.singleShot(0, self, lambda: self._scroll.ensureWidgetVisible(self._files, 0, 12))
+
+    def set_head(self, words: str) -> None:
+        """Say which head the host has already; "" where that is not known, or it has none."""
+        self._head.setText(words)
+        self._head.setVisible(bool(words))
 
     def set_disk(self, plan: DiskPlan | None) -> None:
         """Say what a training takes of the disk; None says nothing."""
@@ -228,7 +234,9 @@ class TrainingForm(QWidget):
         column = QVBoxLayout(foot)
         column.setContentsMargins(16, 10, 12, 12)
         column.setSpacing(6)
-        for label in (self._disk, self._obstacle):
+        _mark(self._head, "muted")
+        self._head.hide()
+        for label in (self._head, self._disk, self._obstacle):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setFont(derived(self.font(), 0.92))

@@ -1,6 +1,6 @@
 """What a finished training made: how good the head is, where it is, and a button to load it."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -24,6 +24,8 @@ _LITTLE = 1.3
 class TrainingResult(QFrame):
     """A card about a trained head; hidden while there is none."""
 
+    shown = Signal(object)
+    """The TrainedHead that is shown now."""
     loadClicked = Signal()
     showClicked = Signal()
 
@@ -35,6 +37,10 @@ class TrainingResult(QFrame):
         self._title.setProperty("heading", True)
         self._title.setWordWrap(True)
         self._words.setWordWrap(True)
+        self._present = QLabel()
+        self._present.setWordWrap(True)
+        self._present.setTextFormat(Qt.TextFormat.PlainText)
+        self._length: float | None = None
         self._path = QLineEdit()
         self._path.setReadOnly(True)
         self._path.setAccessibleName("Folder of the head")
@@ -53,6 +59,7 @@ class TrainingResult(QFrame):
         column.setSpacing(8)
         column.addWidget(self._title)
         column.addWidget(self._words)
+        column.addWidget(self._present)
         column.addWidget(self.bars)
         column.addWidget(self._path)
         column.addLayout(buttons)
@@ -69,7 +76,28 @@ class TrainingResult(QFrame):
         self._path.setText(head.path)
         self._path.setCursorPosition(0)
         self._path.setToolTip(head.path)
+        self._length = head.length
+        self.set_present("")
         self.show()
+        self.shown.emit(head)
+
+    def set_present(self, name: str, length: float = 0.0) -> None:
+        """Compare with the head that the model has without this one; without a name say nothing.
+
+        ``length`` is its mean acceptance length, 0 where that was not measured.
+        """
+        self._present.setText(_comparison(name, length, self._length) if name else "")
+        self._present.setVisible(bool(name))
+        shorter = (self._length or 0.0) < length
+        self._present.setProperty("warning", shorter)
+        self.load.setProperty("primary", not shorter)
+        for widget in (self._present, self.load):
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
+
+    def comparison(self) -> str:
+        """What is said of the head that the model has without this one."""
+        return self._present.text()
 
     def words(self) -> str:
         """What is said about the head."""
@@ -88,6 +116,14 @@ class TrainingResult(QFrame):
             f"#trainingResult {{ background: {theme.surface}; border: 1px solid {theme.border};"
             f" border-left: 3px solid {edge}; border-radius: 6px; }}"
         )
+
+
+def _comparison(name: str, before: float, now: float | None) -> str:
+    words = f"Without it this model drafts with {name}"
+    if not before or now is None:
+        return f"{words}. The two cannot be compared: one was not measured."
+    words += f", which brings {before:.2f} tokens a round; this one brings {now:.2f}."
+    return words if now >= before else f"{words} Drafts are worse with this one."
 
 
 def _words(head: TrainedHead) -> str:
