@@ -24,6 +24,7 @@ class ForceDisplay:
         self._clock = clock
         self._shown: tuple[str, Settings, SpeculationParams, Loaded | None] | None = None
         self._plotted: InForce | None = None
+        self._now = InForce()
         self._broke_off = ""
         self._gamma: int | None = None
         self._gamma_at = 0.0
@@ -37,6 +38,12 @@ class ForceDisplay:
     def end(self) -> None:
         """Say what is chosen again, and no longer what was drafted last."""
         self._gamma = None
+
+    @property
+    def plots_loaded(self) -> bool:
+        """Whether what is plotted was made, or is to be, with the models that are loaded."""
+        then, now = self._plotted or self._now, self._now
+        return (then.pair, then.device, then.precision) == (now.pair, now.device, now.precision)
 
     def plot(self, message: Message | None) -> None:
         """Say above the plots what the stored reply that is plotted was made with."""
@@ -64,7 +71,7 @@ class ForceDisplay:
         """Show what a reply with ``speculation`` uses of the loaded pair."""
         self._shown = (pair, settings, speculation, loaded)
         why = self._broke_off or off_reason(settings, speculation, loaded)
-        now = in_force(pair, speculation, loaded, why, self._gamma)
+        now = self._now = in_force(pair, speculation, loaded, why, self._gamma)
         self._views.metrics.set_in_force(self._plotted or now, plotted=self._plotted is not None)
         self._views.header.set_in_force(now)
         if loaded is None:

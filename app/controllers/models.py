@@ -205,6 +205,7 @@ class ModelController(QObject):
     def show_plotted(self, message: Message | None) -> None:
         """Say above the plots how the reply was made that they show; None: the next one."""
         self._force.plot(message)
+        self._show_baseline()
 
     def drafted(self, gamma: int) -> None:
         """Show how many tokens an automatic gamma drafted in the newest round."""
@@ -283,8 +284,13 @@ class ModelController(QObject):
             self._views.notices.show_notice(" ".join(loaded.notices), ((DISMISS, "OK"),))
 
     def _baseline_changed(self) -> None:
-        self._views.metrics.set_baseline(self.baseline)
+        self._show_baseline()
         self.changed.emit()
+
+    def _show_baseline(self) -> None:
+        # Of these models alone: the plots may show a reply of others.
+        known = self.baseline if self._force.plots_loaded else None
+        self._views.metrics.set_baseline(known)
 
     def _refuse(
         self, sentence: str, actions: tuple[tuple[str, str], ...] = (), *, error: bool = True
@@ -327,3 +333,4 @@ class ModelController(QObject):
         settings = self._settings()
         speculation = self._running.speculation if self._running else self.speculation(settings)
         self._force.show(self._pair, settings, speculation, self._loaded)
+        self._show_baseline()

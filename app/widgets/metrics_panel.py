@@ -51,6 +51,7 @@ class MetricsPanel(QScrollArea):
         self._dirty = False
         self._final: GenerationMetrics | None = None
         self._speed_up: float | None = None
+        self._baseline: float | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(REPAINT_MS)
         self._timer.timeout.connect(self._repaint_if_needed)
@@ -145,6 +146,9 @@ class MetricsPanel(QScrollArea):
 
     def set_baseline(self, tokens_per_second: float | None) -> None:
         """Set the speed of plain decoding on the same runner, None where it is not known."""
+        if tokens_per_second == self._baseline:
+            return
+        self._baseline = tokens_per_second
         self.speed.set_baseline(tokens_per_second)
         self.numbers.set_baseline(tokens_per_second)
         self._dirty = True

@@ -508,3 +508,26 @@ def test_a_pair_that_is_not_here_is_fetched_before_it_is_loaded(make_bench: Make
     assert bench.window.model_bar.actions_shown() == ["fetch-model"]
     choose(bench, pair="custom", precision="int8")
     assert bench.window.settings._load.text() == "Load"
+
+
+def test_the_plain_speed_of_one_model_says_nothing_of_a_reply_of_another(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    bench = make_bench(FakeEngine(rounds=DRAFTED))
+    bench.send_and_wait()
+    choose(bench, precision="int8")
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: len(bench.engine.load_requests) == 2 and bench.app.models.ready)
+    measure(bench)
+    assert speed_up_shown(bench) == "2.00×", "the same model under another name of its precision"
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"GGUF")
+    bench.engine.target = "other"
+    choose(bench, target_path=str(other))
+    bench.window.settings.loadClicked.emit()
+    bench.until(lambda: len(bench.engine.load_requests) == 3 and bench.app.models.ready)
+    measure(bench)
+    assert speed_up_shown(bench) == "–"
+    bench.engine.rounds = DRAFTED
+    bench.send_and_wait("Again")
+    assert speed_up_shown(bench) == "2.00×"

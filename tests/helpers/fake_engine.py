@@ -112,6 +112,7 @@ class FakeEngine:
     load_error: Exception | None = None
     notices: tuple[str, ...] = ()
     head: str | None = None
+    target: str = "fake-135m"
     before: list[Event] = field(default_factory=list)
     load_gate: Gate = field(default_factory=Gate)
     prefill_gate: Gate = field(default_factory=Gate)
@@ -138,7 +139,7 @@ class FakeEngine:
             raise self.load_error
         on_progress(LoadProgress(stage="Warming up", fraction=0.9))
         self.loaded = Loaded(
-            target="fake-135m",
+            target=self.target,
             draft=None,
             device="cpu",
             precision="int8",
