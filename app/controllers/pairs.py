@@ -5,6 +5,7 @@ from dataclasses import replace
 from app.records import Choice
 from app.settings import Settings
 from app.training_records import TrainedHead
+from app.widgets.settings_choices import OWN_FILES
 from core.errors import UserError
 from core.events import Loaded
 from core.hub.catalog import CatalogModel
@@ -13,7 +14,7 @@ from core.hub.library import Library
 from core.hub.resolve import resolve_pair
 from core.requests import DrafterKind, LoadRequest
 
-CUSTOM = "custom"
+CUSTOM = OWN_FILES.value
 _CHOICE = ("pair", "device", "precision", "head_path")
 _PATHS = ("target_path", "draft_path")
 
@@ -27,8 +28,7 @@ def pair_choices(library: Library) -> list[Choice]:
         if missing:
             detail = f"not on this computer, {format_bytes(fetch_bytes(library, missing))} to fetch"
         choices.append(Choice(pair.id, pair.title, detail))
-    choices.append(Choice(CUSTOM, "Own files", "a GGUF file or a folder of safetensors"))
-    return choices
+    return [*choices, OWN_FILES]
 
 
 def missing_models(library: Library, pair_id: str) -> tuple[CatalogModel, ...]:

@@ -4,6 +4,7 @@ from app.names import DRAFTER_NAMES, RULE_NAMES, titled
 from app.records import Choice
 from core.requests import Device, DrafterKind, Precision, Rule
 
+OWN_FILES = Choice("custom", "Own files", "a GGUF file or a folder of safetensors")
 DEVICES = (
     Choice(Device.AUTO, "Automatic", "The GPU where there is one."),
     Choice(Device.CPU, "CPU"),

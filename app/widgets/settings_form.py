@@ -22,8 +22,6 @@ from app.widgets.gamma_field import GammaField
 from app.widgets.number_fields import SlidingField, WholeField
 from app.widgets.settings_choices import DEVICES, DRAFTERS, PRECISIONS, RULES, THEMES
 
-CUSTOM = "custom"
-CUSTOM_PAIR = Choice(CUSTOM, "Custom…", "Model files or folders of your own.")
 HEAD_UNKNOWN = "looked for when the models are loaded"
 LABEL_PX = 78
 _LINES = 3

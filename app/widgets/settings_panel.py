@@ -23,9 +23,8 @@ from app.theme import Theme
 from app.widgets.fields import ChoiceField, Field, PathField
 from app.widgets.scroll import scrolled
 from app.widgets.section import Section
+from app.widgets.settings_choices import OWN_FILES
 from app.widgets.settings_form import (
-    CUSTOM,
-    CUSTOM_PAIR,
     HEAD_UNKNOWN,
     Form,
     appearance_rows,
@@ -106,8 +105,8 @@ class SettingsPanel(QWidget):
 
     def set_pairs(self, pairs: Sequence[Choice]) -> None:
         """Offer ``pairs``; an entry for own files is added where it is missing."""
-        known = any(pair.value == CUSTOM for pair in pairs)
-        self._offer("pair", (*pairs,) if known else (*pairs, CUSTOM_PAIR))
+        known = any(pair.value == OWN_FILES.value for pair in pairs)
+        self._offer("pair", (*pairs,) if known else (*pairs, OWN_FILES))
 
     def set_precisions(self, precisions: Sequence[Choice]) -> None:
         """Offer ``precisions``, refused ones with their reason."""
@@ -206,7 +205,7 @@ class SettingsPanel(QWidget):
         self.changed.emit(target)
 
     def _show_rows(self) -> None:
-        custom = self._fields["pair"].value() == CUSTOM
+        custom = self._fields["pair"].value() == OWN_FILES.value
         self._model.set_row_visible("target_path", custom)
         self._model.set_row_visible("draft_path", custom)
         wanted = self._fields["drafter"].value() in HEAD_DRAFTERS

@@ -248,7 +248,7 @@ def test_an_empty_head_says_what_drafts_in_its_place(panel: SettingsPanel) -> No
 def test_own_files_can_be_chosen_and_browsed(panel: SettingsPanel, qtbot: QtBot) -> None:
     assert not panel._fields["target_path"].isVisible()
     box: QComboBox = panel._fields["pair"].box
-    row = box.findText("Custom…")
+    row = box.findText("Own files")
     box.setCurrentIndex(row)
     box.activated.emit(row)
     assert panel._fields["target_path"].isVisible()

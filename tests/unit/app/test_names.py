@@ -1,11 +1,15 @@
 """A drafter and a rule have one name each, wherever the window shows them."""
 
+from pathlib import Path
+
 import pytest
 
 from app.controllers.force import drafter_choices
+from app.controllers.pairs import pair_choices
 from app.names import DRAFTER_NAMES, RULE_NAMES, drafter_name, head_name, source_name, titled
 from app.widgets.formats import rule_words
-from app.widgets.settings_choices import DRAFTERS, RULES
+from app.widgets.settings_choices import DRAFTERS, OWN_FILES, RULES
+from core.hub.library import Library
 from core.requests import DrafterKind, Rule
 
 
@@ -41,6 +45,10 @@ def test_a_rule_is_called_the_same_in_the_list_and_in_a_sentence() -> None:
 )
 def test_a_source_of_drafts_is_named_as_its_drafter(source: str, name: str) -> None:
     assert source_name(source) == name
+
+
+def test_own_files_have_one_name_before_and_after_the_pairs_are_known(tmp_path: Path) -> None:
+    assert pair_choices(Library(tmp_path))[-1] == OWN_FILES
 
 
 def test_an_unknown_drafter_of_a_stored_reply_is_shown_as_it_is() -> None:
