@@ -8,7 +8,6 @@ from typing import Literal
 
 from app.storage.files import set_aside, write_atomic
 from core.errors import UserError
-from core.hub.files import parse_json
 from core.requests import (
     DEFAULT_MAX_NEW_TOKENS,
     GenerateRequest,
@@ -144,8 +143,8 @@ class SettingsStore:
         except OSError as error:
             return self._without(f"{self.path} could not be read: {error.strerror or error}.")
         try:
-            stored = parse_json(content.decode("utf-8"))
-        except ValueError as error:
+            stored = json.loads(content.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
             _log.warning("the settings file is damaged: %s", type(error).__name__)
             return self._damaged()
         if not isinstance(stored, dict):

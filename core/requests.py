@@ -1,6 +1,5 @@
 """What goes into the engine: frozen plain values, validated where they are made."""
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal
@@ -65,12 +64,8 @@ class Precision(StrEnum):
 
 
 def _number(name: str, value: float, low: float, high: float) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or not low <= value <= high
-    ):
+    # A comparison also refuses what is no number, and does not turn a huge whole one into a float.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise UserError(f"{name} is {value!r}.", f"It must be a number from {low:g} to {high:g}.")
 
 

@@ -12,7 +12,6 @@ from app.storage.files import write_atomic
 from app.storage.text import storable
 from app.storage.titles import title_from
 from core.errors import UserError
-from core.hub.files import parse_json
 
 FORMAT = "paceline-conversation"
 FORMAT_VERSION = 1
@@ -111,8 +110,8 @@ def _plain(message: Message) -> dict[str, object]:
 
 def _parsed(content: bytes, name: str) -> tuple[str, list[Message], int | None]:
     try:
-        document = parse_json(content.decode("utf-8-sig"))
-    except ValueError as error:
+        document = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{name} is not a JSON file.", _HINT) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UserError(f"{name} does not hold a conversation of Paceline.", _HINT)

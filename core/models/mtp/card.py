@@ -177,4 +177,6 @@ def _whole(name: str, value: object, low: int, high: int) -> None:
 
 
 def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -math.inf < value < math.inf  # unlike isfinite, for whole numbers of any size

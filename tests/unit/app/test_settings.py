@@ -86,6 +86,7 @@ def test_every_choice_survives_a_restart(store: SettingsStore) -> None:
         ("temperature", -0.1),
         ("temperature", float("nan")),
         ("temperature", "warm"),
+        ("temperature", 10**400),
         ("top_k", -1),
         ("top_p", 0.0),
         ("top_p", 1.01),

@@ -16,7 +16,12 @@ from core.requests import (
 HELLO = (("user", "Hello"),)
 
 BAD_NUMBERS = [
-    (SamplingParams, "temperature", [-0.1, 100.1, math.nan, math.inf, "1", None, True], "0 to 100"),
+    (
+        SamplingParams,
+        "temperature",
+        [-0.1, 100.1, math.nan, math.inf, 10**400, "1", None, True],
+        "0 to 100",
+    ),
     (SamplingParams, "top_k", [-1, 2**31, 1.5, "5", None, True], "0 to 2147483647"),
     (SamplingParams, "top_p", [-0.1, 1.1, math.nan, "1", None], "0 to 1"),
     (SamplingParams, "min_p", [-0.1, 1.1, math.nan, "0", None], "0 to 1"),
