@@ -31,7 +31,9 @@ LOAD_MS = 300_000
 REPLY_MS = 900_000
 POLL_MS = 50
 SETTLE_MS = 900
-SETTINGS = Settings(theme="light", temperature=0.0, drafter="hybrid", gamma=5, max_new_tokens=220)
+SETTINGS = Settings(
+    theme="light", temperature=0.0, drafter="hybrid", gamma="auto", max_new_tokens=220
+)
 OTHER_PROMPT = "Why do cyclists ride close behind one another?"
 PROMPTS = (
     "Write a Python function that returns the mean of a list of numbers.",
@@ -80,6 +82,7 @@ def _photograph(app: QApplication, home: Path, folder: Path) -> None:
         program.models.measure()
         _wait(lambda: program.models.baseline is not None, REPLY_MS, "nothing was measured")
         _wait(lambda: program.models.ready, REPLY_MS, "the measurement did not end")
+        program.window.model_bar.dismiss()
         _ask(program, program.chat.regenerate)
         for theme in ("light", "dark"):
             program.preferences.choose_theme(theme)
