@@ -64,6 +64,11 @@ def add_train_arguments(command: argparse.ArgumentParser) -> None:
     head.add_argument(
         "--out", metavar="DIR", type=Path, help="where it goes (default: data folder)"
     )
+    head.add_argument(
+        "--packed",
+        action="store_true",
+        help="keep it in 4.5 bits a weight, about a quarter of the size",
+    )
 
     _add_text(command)
     command.add_argument_group("text generated before").add_argument(

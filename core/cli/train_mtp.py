@@ -116,6 +116,7 @@ def request_of(args: argparse.Namespace) -> "TrainRequest":
         lanes=args.lanes,
         seed=args.seed,
         out=None if args.out is None else args.out.expanduser().absolute(),
+        packed=args.packed,
         anew=args.anew,
         text=None if args.text is None else (args.text[0], args.text[1]),
         command=shlex.join(["paceline", *sys.argv[1:]]),

@@ -54,6 +54,8 @@ class TrainRequest:
     lanes: int = 32
     seed: int = 0
     out: Path | None = None
+    packed: bool = False
+    """Keep the head in 4.5 bits a weight."""
     anew: bool = False
     text: tuple[Path, Path] | None = None
     """Folders of text that was generated before, to train on and to measure on."""

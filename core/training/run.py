@@ -143,7 +143,7 @@ def _train(
         losses=f"{request.loss}, steps weighted {weights}: {loss:.3f} after {trainer.step} steps",
     )
     with trainer.averaged():
-        save_head(trainer.head, folder, card=card)
+        save_head(trainer.head, folder, card=card, packed=request.packed)
     loop.forget()
     report.emit(
         Finished(

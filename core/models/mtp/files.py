@@ -20,6 +20,7 @@ from core.errors import UserError
 from core.hub.files import check_disk, explain_write_error, parse_json, write_json
 from core.models.mtp.card import CARD_NAME, HeadCard, HeadHost, HeadKind
 from core.models.mtp.modules import Head, ParallelHead, SequentialHead
+from core.models.mtp.packing import pack, unpack
 from core.models.source import PICKLE_SUFFIXES
 
 _WEIGHTS = re.compile(r"head-[0-9a-f]{8}\.safetensors")
@@ -44,17 +45,19 @@ def save_head(
     *,
     card: HeadCard | None = None,
     dtype: torch.dtype = torch.bfloat16,
+    packed: bool = False,
 ) -> None:
     """Write a head into its folder, in place of the one that may be there.
 
     ``card`` takes the place of the head's own, with what was measured after the training, say.
+    ``packed`` keeps its matrices in 4.5 bits a weight, in place of ``dtype``.
     Whoever reads meanwhile, or after this was cut short, finds the old head or the new one.
     Raises UserError where the folder cannot be written.
     """
     card = head.card if card is None else card
     tensors = {
-        name: parameter.detach().to("cpu", dtype).contiguous()
-        for name, parameter in head.state_dict().items()
+        name: pack(weight) if packed else weight.detach().to("cpu", dtype).contiguous()
+        for name, weight in head.state_dict().items()
     }
     tensors[_VOCABULARY] = torch.tensor(card.vocabulary, dtype=torch.int32)
     data = save_safetensors(tensors)
@@ -87,6 +90,10 @@ def load_head(path: Path, host: HeadHost | None = None) -> Head:
     if vocabulary.dtype != torch.int32 or vocabulary.dim() != 1:
         raise _damaged(folder)
     card = HeadCard.from_json(stored.values, tuple(vocabulary.tolist()))
+    try:
+        tensors = {name: unpack(weight) for name, weight in tensors.items()}
+    except ValueError as error:
+        raise _damaged(folder) from error
     # On the meta device nothing is allocated for a card that promises too much.
     with torch.device("meta"):
         head = SequentialHead(card) if card.kind == HeadKind.SEQUENTIAL else ParallelHead(card)
@@ -94,7 +101,7 @@ def load_head(path: Path, host: HeadHost | None = None) -> Head:
     found = {name: weight.shape for name, weight in tensors.items()}
     if expected != found or not all(bool(w.isfinite().all()) for w in tensors.values()):
         raise _damaged(folder)
-    head.load_state_dict({name: weight.float() for name, weight in tensors.items()}, assign=True)
+    head.load_state_dict(tensors, assign=True)
     return head.eval()
 
 

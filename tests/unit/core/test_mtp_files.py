@@ -66,6 +66,39 @@ def test_a_head_comes_back_as_it_was_saved(tmp_path, runner, kind, dtype):
     assert len(list((tmp_path / "mine").iterdir())) == 2
 
 
+@pytest.mark.parametrize("kind", HeadKind)
+def test_a_packed_head_is_nearly_the_same_and_smaller(tmp_path, runner, kind):
+    head = random_head(runner, kind=kind, vocabulary=VOCABULARY)
+    save_head(head, tmp_path / "plain")
+    save_head(head, tmp_path / "packed", packed=True)
+    loaded = load_head(tmp_path / "packed", describe_host(runner))
+    assert loaded.card == head.card
+    for (name, wanted), found in zip(
+        head.state_dict().items(), loaded.state_dict().values(), strict=True
+    ):
+        assert found.dtype == torch.float32
+        # A block has sixteen values: its largest is met, and the opposite one missed by a step.
+        step = wanted.abs().amax() / 8
+        assert (found - wanted).abs().amax() <= 1.01 * step, name
+    sizes = {
+        name: sum(weight.nbytes for weight in load_file(file).values())
+        for name in ("plain", "packed")
+        for file in (tmp_path / name).glob("*.safetensors")
+    }
+    assert sizes["packed"] < 0.7 * sizes["plain"]  # tiny: much of it is no matrix
+
+
+@pytest.mark.parametrize("shape", [(2, 17), (2, 0), (36,), (2, 2, 18)])
+def test_packed_weights_without_whole_blocks_are_refused(folder, shape):
+    def change(tensors):
+        name = next(name for name, weight in tensors.items() if weight.dim() == 2)
+        tensors[name] = torch.zeros(shape, dtype=torch.uint8)
+
+    _rewrite(folder, change)
+    with pytest.raises(UserError, match="damaged"):
+        load_head(folder)
+
+
 def test_a_saved_head_names_its_host(folder, runner, tmp_path):
     assert fingerprint_at(folder) == describe_host(runner).fingerprint
     assert fingerprint_at(tmp_path) is None
