@@ -75,6 +75,8 @@ class ChoiceBox(QComboBox):
     def showPopup(self) -> None:
         """Open the list wide enough for the reasons."""
         self.view().setMinimumWidth(max(self.width(), _POPUP_PX))
+        # Rows may have been measured while this box had another width.
+        self.view().doItemsLayout()
         super().showPopup()
 
     def _fill(self) -> None:
