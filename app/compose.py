@@ -30,7 +30,7 @@ from app.rendering.highlight import prepare_highlighting
 from app.settings import Settings
 from app.storage.conversations import ConversationStore
 from app.theme import Theme, ThemeController
-from app.training_records import TrainedHead
+from app.training_records import Phase, TrainedHead
 from app.widgets.dialogs import Dialogs, WindowDialogs
 from app.widgets.main_window import MainWindow
 from app.widgets.settings_choices import PRECISIONS
@@ -103,6 +103,7 @@ class Paceline(QObject):
                 header=window.header,
                 notices=window.model_bar,
             ),
+            other_work=lambda: self.training.phase in (Phase.RUNNING, Phase.STOPPING),
             parent=self,
         )
         self.chat = ChatController(

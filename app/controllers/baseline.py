@@ -9,6 +9,7 @@ from app.engine.pump import EventPump
 from app.engine.work import Generate, Job, JobEvent
 from app.widgets.formats import speed
 from core.events import Failed, Finished, FinishReason, Loaded, Round
+from core.metrics import GenerationMetrics
 from core.requests import DrafterKind, GenerateRequest, LoadRequest, SamplingParams
 
 DISMISS = "dismiss-model-notice"
@@ -17,6 +18,8 @@ _STEP = 8
 """Tokens between two words on how far it is: the processor that shows them also decodes."""
 ENOUGH_TOKENS = 16
 """A plain reply shorter than this says nothing about the machine's speed."""
+_TOO_GOOD = 1.2
+"""What two honest speeds may differ by beyond the tokens of a round."""
 _MEASURING = "Measuring the plain speed"
 _TOO_SHORT = (
     "The answer was too short to measure the plain speed. Ask for a longer one, and measure again."
@@ -72,6 +75,22 @@ class Baseline(QObject):
         if enough and metrics.tokens_per_second is not None and self._pair is not None:
             self._values[self._pair] = metrics.tokens_per_second
             self.changed.emit()
+
+    def speed_up(self, metrics: GenerationMetrics) -> float | None:
+        """Return how much faster than plain decoding a drafted reply was; None where nobody knows.
+
+        A round costs no less than a plain one, so that drafting cannot bring more than the tokens
+        of a round. Where it seems to, the plain speed is of a busier time, and is forgotten.
+        """
+        speed, length = metrics.tokens_per_second, metrics.mean_acceptance_length
+        if self._pair is None or not self.value or not speed or not metrics.proposed:
+            return None
+        found = speed / self.value
+        if length is not None and found > _TOO_GOOD * length:
+            del self._values[self._pair]
+            self.changed.emit()
+            return None
+        return found
 
     def measure(self) -> None:
         """Answer the last prompt again without drafting; nothing of it is shown or stored."""

@@ -25,6 +25,7 @@ from core.errors import UserError
 from core.events import Failed, Finished, Loaded, LoadProgress
 from core.hub.files import format_bytes
 from core.hub.library import Library
+from core.metrics import GenerationMetrics
 from core.requests import DrafterKind, GenerateRequest, LoadRequest, SpeculationParams
 
 RETRY_LOAD = "retry-load"
@@ -49,9 +50,12 @@ class ModelController(QObject):
         fetch: FetchController,
         settings: Callable[[], Settings],
         views: ModelViews,
+        other_work: Callable[[], bool] = lambda: False,
         parent: QObject | None = None,
     ) -> None:
+        """``other_work`` says whether the processor is shared, and speeds say nothing."""
         super().__init__(parent)
+        self._other_work = other_work
         self._library = library
         self._pump = pump
         self._fetch = fetch
@@ -114,6 +118,10 @@ class ModelController(QObject):
     def baseline(self) -> float | None:
         """Plain tokens/s measured with the loaded target, or None."""
         return self._baseline.value
+
+    def speed_up(self, metrics: GenerationMetrics) -> float | None:
+        """Return how much faster than plain decoding a reply was, None where nobody knows."""
+        return None if self._other_work() else self._baseline.speed_up(metrics)
 
     def speculation(self, settings: Settings) -> SpeculationParams:
         """Return the speculation that the loaded pair can do of what was chosen."""
@@ -289,7 +297,9 @@ class ModelController(QObject):
 
     def _show_baseline(self) -> None:
         # Of these models alone: the plots may show a reply of others.
-        known = self.baseline if self._force.plots_loaded else None
+        known = None
+        if self._force.plots_loaded and not self._other_work():
+            known = self.baseline
         self._views.metrics.set_baseline(known)
 
     def _refuse(

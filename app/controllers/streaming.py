@@ -176,9 +176,9 @@ class ReplyController(QObject):
         self._run = None
         message = run.ended(event)
         metrics = run.metrics(event)
-        baseline = self._models.baseline
-        if baseline and metrics.proposed and metrics.tokens_per_second:
-            message.metrics["speed_up"] = metrics.tokens_per_second / baseline
+        speed_up = self._models.speed_up(metrics)
+        if speed_up is not None:
+            message.metrics["speed_up"] = speed_up
         if not run.discarded:
             self._store_end(message)
         self._views.metrics.finish_reply(metrics, speed_up=speed_up_of(message))

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from app.settings import Settings
+from app.training_records import Phase
 from core.errors import UserError
 from core.events import DrafterOption, GammaBelief
 from tests.helpers.fake_engine import FakeEngine, Gate, make_round
@@ -146,6 +147,30 @@ def test_a_plain_reply_gives_the_baseline_and_the_next_its_speed_up(
     bench.window.settings.changed.emit(changed)
     bench.engine.rounds = tuple(make_round(i, ["a ", "b "]) for i in range(20))
     assert bench.send_and_wait("Again").metrics["speed_up"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_speed_up_that_cannot_be_is_not_shown_nor_one_beside_other_work(
+    make_bench: MakeBench, trains: bool
+) -> None:
+    bench = make_bench()
+    changed = bench.app.preferences.settings
+    bench.window.settings.changed.emit(replace(changed, drafter="off"))
+    bench.engine.rounds = tuple(make_round(i, [f"w{i} "], gamma=0, accepted=0) for i in range(20))
+    bench.send_and_wait()
+    plain = bench.app.models.baseline
+    assert plain is not None
+    bench.window.settings.changed.emit(changed)
+    bench.engine.rounds = tuple(make_round(i, ["a ", "b "]) for i in range(20))
+    if trains:
+        bench.app.training._phase = Phase.RUNNING
+    else:  # the plain speed is of a time when the machine was busy
+        bench.app.models._baseline._values = dict.fromkeys(
+            bench.app.models._baseline._values, plain / 10
+        )
+    assert "speed_up" not in bench.send_and_wait("Again").metrics
+    assert (bench.app.models.baseline is None) == (not trains)
+    bench.app.training._phase = Phase.IDLE
 
 
 BELIEF = GammaBelief(
