@@ -10,6 +10,7 @@ from core.errors import UserError
 from core.events import Loaded
 from core.hub.catalog import CatalogModel
 from core.hub.files import format_bytes
+from core.hub.heads import resolve_head
 from core.hub.library import Library
 from core.hub.resolve import resolve_pair
 from core.requests import DrafterKind, LoadRequest
@@ -106,5 +107,13 @@ def load_request_for(library: Library, settings: Settings) -> LoadRequest:
         draft=None if draft is None else str(draft),
         device=settings.device,
         precision=settings.precision,
-        head=settings.head_path or None,
+        head=_head(settings.head_path),
     )
+
+
+def _head(path: str) -> str | None:
+    """Return where the head lies that was chosen by its folder or its name."""
+    try:
+        return str(resolve_head(path)) if path else None
+    except UserError:
+        return path  # the engine says what is wrong with it, and loads the pair without

@@ -168,6 +168,10 @@ def test_a_head_is_loaded_with_its_models_and_a_drafter_that_uses_it(
         "heads/mine",
     )
     assert load_request_for(library, settings).head == "heads/mine"
+    named = replace(settings, head_path="smollm2-135m-instruct-sequential")
+    shipped = load_request_for(library, named).head
+    assert shipped is not None
+    assert Path(shipped).is_dir()
     assert with_head(Settings(drafter="mtp"), head).drafter == "mtp"
     catalog = replace(own, pair="smollm2-135m", target_path="", draft_path="")
     kept = with_head(
