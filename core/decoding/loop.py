@@ -119,7 +119,7 @@ def decode(
             gamma.observe(_cut(draft, proposed), accepted, draft_ms, verify_ms)
             reason = _reason(ended, len(ids) - prompt_length, len(ids), limits)
             yield RoundIds(
-                gamma=proposed if gamma.is_automatic else asked,
+                gamma=proposed if gamma.is_automatic or drafter is None else asked,
                 belief=gamma.belief(),
                 proposed=proposed,
                 accepted=accepted,
