@@ -230,7 +230,7 @@ def told(event: events.TrainingEvent) -> str:
         case events.Paused():
             return "paused" if event.paused else "going on"
         case events.Stopped():
-            return "stopped; what was made is kept, and the same command goes on"
+            return "stopped; what is finished is kept, and the same command goes on"
         case events.Finished():
             took = f"took {_duration(event.seconds)}"
             if event.length is None:

@@ -4,6 +4,7 @@
 renamed first, and removed only when the next one counts.
 """
 
+import os
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ from core.training.shards import save_whole
 
 FORMAT = 1
 _CARD = "checkpoint.json"
+_DAMAGE = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+"""What values give that were never written so."""
 
 
 class Resumable(Protocol):
@@ -74,6 +77,11 @@ def save_checkpoint(
     return path
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a training is kept there, or what is left of one."""
+    return os.path.lexists(folder / _CARD)
+
+
 def restore_checkpoint(
     folder: Path, trainer: Resumable, settings: dict[str, Any], meter: Remembered
 ) -> bool:
@@ -81,8 +89,13 @@ def restore_checkpoint(
 
     Raises UserError where that belongs to another run or is damaged.
     """
+    damaged = UserError(
+        f"What is kept of the training in {folder} is damaged.", "Begin anew with --anew."
+    )
     card = read_json(folder / _CARD)
     if card is None:
+        if has_checkpoint(folder):
+            raise damaged
         return False
     if card.get("format") != FORMAT or card.get("settings") != settings:
         raise UserError(
@@ -90,12 +103,11 @@ def restore_checkpoint(
             "Go on with the same ones, or begin anew with --anew.",
         )
     try:
+        _check(card["position"])
         trainer.restore(_numbers(folder / card["file"], card["size_bytes"]), card["position"])
         meter.restore(card["meter"])
-    except (OSError, KeyError, RuntimeError, SafetensorError, TypeError, ValueError) as error:
-        raise UserError(
-            f"What is kept of the training in {folder} is damaged.", "Begin anew with --anew."
-        ) from error
+    except (*_DAMAGE, OSError, SafetensorError) as error:
+        raise damaged from error
     return True
 
 
@@ -104,6 +116,15 @@ def remove_checkpoint(folder: Path) -> None:
     # The card first: numbers without one count for nothing.
     for path in (folder / _CARD, *folder.glob("state-*")):
         path.unlink(missing_ok=True)
+
+
+def _check(position: dict[str, Any]) -> None:
+    """Raise ValueError for what is no place of a training."""
+    for name, value in position.items():
+        if type(value) is not int or value < 0:
+            raise ValueError(f"{name} is {value!r}")
+    if position["step"] > position.get("total_steps", position["step"]):
+        raise ValueError("it is past its end")
 
 
 def _numbers(path: Path, size_bytes: int) -> dict[str, torch.Tensor]:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from core.errors import UserError
 from core.hub.files import read_json
@@ -78,19 +78,19 @@ class TextData:
                 starts = file.get_tensor("starts")
                 prompts = file.get_tensor("prompt_lengths").tolist()
                 temperatures = file.get_tensor("temperatures").tolist()
-            except (OSError, KeyError, ValueError, RuntimeError) as error:
+                lengths = starts.diff().tolist()
+                found += [
+                    (shard.keys[index], number, start, lengths[index], prompts[index], temperature)
+                    for index, (start, temperature) in enumerate(
+                        zip(starts[:-1].tolist(), temperatures, strict=True)
+                    )
+                ]
+            except (OSError, LookupError, ValueError, RuntimeError, SafetensorError) as error:
                 raise UserError(
                     f"The generated text in {shard.file} is damaged.",
                     f"Delete the folder {folder} and start anew.",
                 ) from error
             self._files.append(file)
-            lengths = starts.diff().tolist()
-            found += [
-                (shard.keys[index], number, start, lengths[index], prompts[index], temperature)
-                for index, (start, temperature) in enumerate(
-                    zip(starts[:-1].tolist(), temperatures, strict=True)
-                )
-            ]
         found.sort()  # the same order, however often the generation was stopped
         self._prompts = len({key.rpartition("/")[0] for key, *_ in found})
         self.keys = [key for key, *_ in found]

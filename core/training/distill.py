@@ -141,13 +141,18 @@ class DraftTrainer:
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, torch.Tensor], position: dict[str, Any]) -> None:
-        """Go on where :meth:`tensors` and :meth:`position` were taken. Raises KeyError."""
+        """Go on where :meth:`tensors` and :meth:`position` were taken.
+
+        Raises KeyError and ValueError.
+        """
         for name, parameter in self._named:
             parameter.copy_(tensors[f"draft.{name}"])
         restore_optimizer([self._optimizer], self._named, tensors)
         self.step, self.total_steps = position["step"], position["total_steps"]
         self._epoch, self._place = position["epoch"], position["place"]
         self._plan = self._planned(self._epoch)
+        if self._place > len(self._plan):
+            raise ValueError("it is past the end of the text")
 
     def _states(self, batch: Batch) -> torch.Tensor:
         return batch.states[..., -self._unembedding.shape[1] :].float()

@@ -67,7 +67,8 @@ def generate(
             ended = enough
             break
     store.flush()
-    on_progress(meter.end())
+    if ended:
+        on_progress(meter.end())
     return ended
 
 

@@ -63,7 +63,7 @@ class Meter:
         """Count one step."""
         self._tokens += tokens
         new = (loss, *by_step)
-        old = self._sums or (0.0,) * len(new)
+        old = self._sums if len(self._sums) == len(new) else (0.0,) * len(new)
         self._sums = tuple(a + _SHARE * (b - a) for a, b in zip(old, new, strict=True))
         self._weight += _SHARE * (1 - self._weight)
         if self._trainer.step % self._every == 0:
@@ -89,7 +89,11 @@ class Meter:
         """
         self._first_step, self._started_s = self._trainer.step, self._clock()
         self._sums = tuple(map(float, kept["sums"]))
-        self._weight, self._every = float(kept["weight"]), int(kept["every"])
+        self._weight, self._every = float(kept["weight"]), kept["every"]
+        if type(self._every) is not int or self._every < 1:
+            raise ValueError("a curve needs whole steps")
+        if not (0 < self._weight <= 1 if self._sums else self._weight == 0):
+            raise ValueError("a mean needs a weight")
         self.curve = [(int(step), float(loss)) for step, loss in kept["curve"]]
         self.measured = [(int(step), float(length)) for step, length in kept["measured"]]
 

@@ -216,7 +216,10 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, torch.Tensor], position: dict[str, Any]) -> None:
-        """Go on where :meth:`tensors` and :meth:`position` were taken. Raises KeyError."""
+        """Go on where :meth:`tensors` and :meth:`position` were taken.
+
+        Raises KeyError and ValueError.
+        """
         self._noise.set_state(tensors["noise"])
         for (name, parameter), average in zip(self._named, self._average, strict=True):
             parameter.copy_(tensors[f"head.{name}"])
@@ -225,6 +228,8 @@ class Trainer:
         self.step, self.total_steps = position["step"], position["total_steps"]
         self._epoch, self._place = position["epoch"], position["place"]
         self._plan = self._planned(self._epoch)
+        if self._place > len(self._plan):
+            raise ValueError("it is past the end of the text")
 
     def _outputs(self, batch: Batch, states: torch.Tensor) -> list[torch.Tensor]:
         wanted = self.head.card.state_width

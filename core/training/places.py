@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,17 +88,24 @@ def disk_use(
 
 def check_place(folder: Path) -> None:
     """Raise UserError where a result cannot be put at ``folder``, before hours go into it."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if (existing != folder and not existing.is_dir()) or not os.access(existing, os.W_OK):
+    try:
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(
+                f"There is something at {folder} already.",
+                "Name another folder with --out, or delete this one.",
+            )
+        made = [path for path in (folder, *folder.parents) if not path.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        for path in made:
+            path.rmdir()  # a run that ends without a result leaves nothing
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise UserError(
-            f"The folder {folder} cannot be made: {existing} is no folder that can be written to.",
-            "Name another folder with --out, or make that one writable.",
-        )
-    if existing == folder and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(
-            f"There is something at {folder} already.",
-            "Name another folder with --out, or delete this one.",
-        )
+            f"The folder {folder} cannot be made or written to ({reason}).",
+            "Name another folder with --out.",
+        ) from error
 
 
 def place_for_head(folder: Path) -> Path:

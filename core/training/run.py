@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core.hub.heads import SHIPPED_HEADS, heads_for, length_at
 from core.models.loader import LoadedModel
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind, HeadShape
 from core.models.mtp.files import save_head
@@ -16,6 +17,7 @@ from core.models.runners import make_runner
 from core.requests import LoadRequest
 from core.training.acceptance import Acceptance, measure
 from core.training.author import make_author_text, read_again
+from core.training.checkpoint import has_checkpoint
 from core.training.data import Batch, TextData, coverage, frequent_tokens, layers_of
 from core.training.events import Finished, Notice, Stage
 from core.training.jobs import GenerationSettings, check_layers
@@ -93,7 +95,8 @@ def _make_head(request: TrainRequest, host: LoadedModel, prompts: Prompts, repor
     report.emit(disk_use(request, described, states, places, prompts=len(prompts[0])))
     with held(places):
         if request.text is None:
-            make_text(request, host, settings, prompts, places, report)
+            begun = not request.anew and has_checkpoint(places.checkpoint)
+            make_text(request, host, settings, prompts, places, report, begun=begun)
         with TextData(places.text) as data, TextData(places.held_out) as measured:
             for text in (data, measured):
                 text.check_states(states * described.hidden)
@@ -145,6 +148,7 @@ def _train(
     with trainer.averaged():
         save_head(trainer.head, folder, card=card, packed=request.packed)
     loop.forget()
+    _say_better(card, request, report)
     report.emit(
         Finished(
             path=str(folder),
@@ -154,6 +158,18 @@ def _train(
         )
     )
     return folder
+
+
+def _say_better(card: HeadCard, request: TrainRequest, report: Report) -> None:
+    """Say which head was measured better and so drafts before this one, where there is one."""
+    best = heads_for(card.host.fingerprint, (request.home / "heads", SHIPPED_HEADS))[:1]
+    for other in best:
+        if length_at(other) > (card.acceptance_length or 0.0):
+            message = (
+                f"The head {other.name} was measured better, {length_at(other):.2f} tokens a "
+                "round, and drafts unless this one is chosen."
+            )
+            report.emit(Notice(kind="better-head", message=message))
 
 
 def _layers(request: TrainRequest, runner: Runner) -> tuple[int, ...]:

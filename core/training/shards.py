@@ -11,6 +11,7 @@ next one; the last token of a sequence predicts nothing and has zeros.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from core.hub.files import explain_write_error, read_json, unwrapped_write_error
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+_NAME = re.compile(r"shard-\d+\.safetensors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,17 +165,13 @@ class ShardStore:
                     f"The folder {self.folder} holds text that was made with other settings.",
                     "Name another folder, or delete this one.",
                 )
-            self.shards = [shard for shard in parse_shards(manifest) if self._is_whole(shard)]
+            self.shards = [s for s in parse_shards(manifest) if _is_whole(self.folder, s)]
         counted = {shard.file for shard in self.shards}
         for path in self.folder.iterdir():
             # Of a run that was killed before it counted.
             begun = path.name.startswith(("shard-", f"{MANIFEST}."))
             if begun and path.name not in counted:
                 path.unlink()
-
-    def _is_whole(self, shard: ShardInfo) -> bool:
-        path = self.folder / shard.file
-        return path.is_file() and path.stat().st_size == shard.size_bytes
 
     def _write_manifest(self) -> None:
         shards = [
@@ -194,13 +192,32 @@ class ShardStore:
 def parse_shards(manifest: dict[str, Any]) -> list[ShardInfo]:
     """Return the shards of a manifest. Raises UserError where it is not one."""
     try:
-        return [
+        shards = [
             ShardInfo(**{**entry, "keys": tuple(entry["keys"])}) for entry in manifest["shards"]
         ]
-    except (KeyError, TypeError) as error:
+        for shard in shards:
+            counts = (shard.size_bytes, shard.sequences, shard.tokens, shard.reply_tokens)
+            if any(type(count) is not int or count < 0 for count in counts):
+                raise ValueError("a number of a shard is none")
+            if len(shard.keys) != shard.sequences or not _NAME.fullmatch(shard.file):
+                raise ValueError("a shard is not what it is called")
+        return shards
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"The list of generated text is damaged ({error}).", "Delete its folder and start anew."
         ) from None
+
+
+def holds_whole_text(folder: Path) -> bool:
+    """Whether all shards that count are there in full. Raises UserError for a damaged list."""
+    manifest = read_json(folder / MANIFEST)
+    shards = parse_shards(manifest) if manifest is not None else []
+    return bool(shards) and all(_is_whole(folder, shard) for shard in shards)
+
+
+def _is_whole(folder: Path, shard: ShardInfo) -> bool:
+    path = folder / shard.file
+    return path.is_file() and path.stat().st_size == shard.size_bytes
 
 
 def _tensors(sequences: Sequence[Generated]) -> dict[str, torch.Tensor]:

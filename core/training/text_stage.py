@@ -15,7 +15,7 @@ from core.training.places import Places
 from core.training.prompts import Prompt
 from core.training.report import Report
 from core.training.request import TrainRequest
-from core.training.shards import ShardStore
+from core.training.shards import MANIFEST, ShardStore, holds_whole_text
 from core.training.sizes import DEFAULT_TOKENS
 
 _ENOUGH = "enough.json"
@@ -43,25 +43,34 @@ def make_text(
     prompts: tuple[Sequence[Prompt], Sequence[Prompt]],
     places: Places,
     report: Report,
+    *,
+    begun: bool = False,
 ) -> None:
     """See that there is text to train on and, of greedy replies, text to measure on.
 
-    ``prompts`` are those of either kind. Raises Cancelled with what was made kept, and UserError.
+    ``prompts`` are those of either kind. Where a training was ``begun`` on whole text, that is what
+    it goes on with, however much more there is time for. Raises Cancelled with what was made kept,
+    and UserError.
     """
     train, held_out = prompts
-    minutes = request.minutes if request.tokens is None else None
-    report.begin(Stage.GENERATE, "held-out prompts")
+    if begun and holds_whole_text(places.text) and holds_whole_text(places.held_out):
+        return  # more text would have another vocabulary
+    minutes = request.minutes
+    report.begin(Stage.GENERATE, "held-out prompts", resumed=_begun(places.held_out))
     precise = replace(settings, two_terms=None)
     jobs = make_jobs(host.tokenizer, held_out, (0.0,), settings.seed)
     until_s = None
-    if minutes is not None:
+    if minutes is not None:  # however the amount of text is given
         jobs = jobs[: max(_FEWEST_HELD_OUT, round(minutes * _HELD_OUT_A_MINUTE))]
         until_s = _until(report, minutes, _HELD_OUT_SHARE)
     if not _generate(host, jobs, (0.0,), precise, places.held_out, report, until_s=until_s):
         raise _too_long(settings)
-    report.begin(Stage.GENERATE, "training prompts")
+    report.begin(Stage.GENERATE, "training prompts", resumed=_begun(places.text))
+    until_s = None
+    if request.tokens is not None:
+        minutes = None
     if minutes is not None:
-        if _had_minutes(places.text) >= minutes:
+        if _had_minutes(places.text) >= minutes and holds_whole_text(places.text):
             return
         until_s = _until(report, minutes, _TEXT_SHARE)
     tokens = DEFAULT_TOKENS if minutes is None and request.tokens is None else request.tokens
@@ -84,9 +93,15 @@ def _until(report: Report, minutes: float, share: float) -> float:
     return max(report.started_s + share_s, report.clock() + share_s / 2)
 
 
+def _begun(folder: Path) -> bool:
+    return bool((read_json(folder / MANIFEST) or {}).get("shards"))
+
+
 def _had_minutes(folder: Path) -> float:
     minutes = (read_json(folder / _ENOUGH) or {}).get("minutes")
-    return minutes if isinstance(minutes, int | float) else 0.0
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float):
+        return 0.0
+    return minutes
 
 
 def _too_long(settings: GenerationSettings) -> UserError:

@@ -137,14 +137,49 @@ def test_minutes_are_kept_to_from_the_first_steps_on(train):
     assert (last.done, last.total, last.unit) == (4, 4, "steps")
 
 
-def test_a_damaged_meter_is_told_in_words(train, tmp_path):
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("meter", {"curve": [3]}),
+        ("meter", {"curve": [[float("inf"), 1]]}),
+        ("meter", {"every": 0}),
+        ("meter", {"every": 1.5}),
+        ("meter", {"weight": 0}),
+        ("meter", {"weight": 7}),
+        ("meter", {"sums": "x"}),
+        ("position", {"step": "7"}),
+        ("position", {"step": 2.5}),
+        ("position", {"step": -5}),
+        ("position", {"step": 10**30, "total_steps": 12}),
+        ("position", {"total_steps": None}),
+        ("position", {"place": True}),
+    ],
+)
+def test_a_damaged_checkpoint_is_told_in_words(train, tmp_path, part, values):
     train(steps=3)
     card = tmp_path / "checkpoint" / "checkpoint.json"
-    values = json.loads(card.read_text())
-    values["meter"]["curve"] = [3]
-    card.write_text(json.dumps(values))
+    kept = json.loads(card.read_text())
+    kept[part].update(values)
+    card.write_text(json.dumps(kept))
+    with pytest.raises(UserError, match=r"damaged.*--anew"):
+        train()
+    assert _begun(train(anew=True)[1]) == (False, "12 steps")
+
+
+def test_a_checkpoint_that_cannot_be_read_is_not_taken_for_none(train, tmp_path):
+    train(steps=3)
+    (tmp_path / "checkpoint" / "checkpoint.json").write_text("")
     with pytest.raises(UserError, match="damaged"):
         train()
+
+
+def test_another_number_of_losses_begins_its_means_anew(train, tmp_path):
+    train(steps=3)
+    card = tmp_path / "checkpoint" / "checkpoint.json"
+    kept = json.loads(card.read_text())
+    kept["meter"]["sums"] = [1.0]
+    card.write_text(json.dumps(kept))
+    assert train()[0] is not None
 
 
 def test_a_long_curve_is_thinned(monkeypatch):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.errors import UserError
 from core.models.mtp.card import HeadHost
 from core.models.mtp.files import save_head
 from core.models.runner import EagerRunner
@@ -42,6 +43,15 @@ def test_a_head_is_saved_beside_others_and_never_over_one(tmp_path):
     for name in ("head", "head-2", "head-3"):
         assert place_for_head(folder) == tmp_path / name
         save_head(head, tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["loop", "dangling", "long", "zero"])
+def test_a_place_that_cannot_be_made_is_refused_in_words(tmp_path, kind):
+    place = tmp_path / {"long": "n" * 300, "zero": "a\0b"}.get(kind, kind)
+    if kind in ("loop", "dangling"):
+        place.symlink_to("loop" if kind == "loop" else tmp_path / "nowhere" / "deep")
+    with pytest.raises(UserError, match="--out"):
+        check_place(place)
 
 
 def test_a_free_place_can_be_given(tmp_path):

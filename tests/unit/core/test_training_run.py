@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from safetensors import safe_open
 from transformers import LlamaForCausalLM
 
 from core.errors import UserError
-from core.models.mtp.files import load_head
+from core.models.mtp.files import load_head, save_head
 from core.models.runners import make_runner
 from core.requests import LoadRequest
 from core.training import events, loop
@@ -126,6 +127,57 @@ def test_text_that_was_made_is_not_made_again_and_no_head_is_replaced(target, pr
     assert second == first.with_name(f"{first.name}-2")
     assert all(torch.equal(weights[k], v) for k, v in load_head(second).state_dict().items())
     assert not list(tmp_path.rglob("checkpoint.json"))
+
+
+def test_a_training_that_was_begun_goes_on_with_its_text_however_much_more_there_is_time_for(
+    target, prompts, tmp_path
+):
+    heard = []
+    request = _request(target, prompts, tmp_path, tokens=300)
+    assert (
+        run_training(
+            request, heard.append, lambda: any(_is_progress(event, "train") for event in heard)
+        )
+        is None
+    )
+    path, heard = _run(_request(target, prompts, tmp_path, tokens=600))
+    assert path is not None
+    assert not _made(heard)
+    (begun,) = [e for e in heard if isinstance(e, events.StageStarted) and e.stage == "train"]
+    assert begun.resumed
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeros", "gone", "no list"])
+def test_text_that_was_damaged_is_made_again_or_told_in_words(target, prompts, tmp_path, damage):
+    request = _request(target, prompts, tmp_path, tokens=None, minutes=0.1, epochs=1)
+    assert _run(request)[0] is not None
+    (folder,) = (tmp_path / "training").glob("*/text-*")
+    (shard,) = folder.glob("shard-*")
+    if damage == "cut":
+        shard.write_bytes(shard.read_bytes()[:500])
+    elif damage == "zeros":
+        shard.write_bytes(bytes(shard.stat().st_size))
+        with pytest.raises(UserError, match="Delete the folder"):
+            _run(request)
+        return
+    else:
+        (shard if damage == "gone" else folder / MANIFEST).unlink()
+    path, heard = _run(request)
+    assert path is not None
+    assert _made(heard)
+
+
+@pytest.mark.parametrize("length", [0.5, 3.9])
+def test_a_head_that_was_measured_better_is_named_at_the_end(target, prompts, tmp_path, length):
+    first, _ = _run(_request(target, prompts, tmp_path))
+    head = load_head(first)
+    save_head(head, first, card=replace(head.card, acceptance_length=length))
+    _, heard = _run(_request(target, prompts, tmp_path))
+    said = [e.message for e in heard if isinstance(e, events.Notice) and e.kind == "better-head"]
+    assert [first.name in message for message in said] == ([True] if length > 3 else [])
+    assert type(heard[-1]) is events.Finished
+    begun = [e.resumed for e in heard if isinstance(e, events.StageStarted)][1:3]
+    assert begun == [True, True], "text that is there is said to be"
 
 
 @pytest.mark.parametrize("taken", ["file", "folder", "below a file"])

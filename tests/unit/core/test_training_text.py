@@ -99,9 +99,18 @@ def test_few_minutes_measure_on_few_prompts(author, tmp_path, minutes, prompts):
 
 
 def test_tokens_measure_on_all_prompts_and_are_not_cut(author, tmp_path):
-    _make(author, tmp_path, minutes=1, tokens=1000)
+    _make(author, tmp_path, tokens=1000)
     assert author.jobs["held-out"] == 120
     assert not author.cuts["held-out"]()
+
+
+def test_minutes_bound_what_is_measured_on_whatever_amount_of_text_is_given(author, tmp_path):
+    report = Report(lambda _: None, lambda: False)
+    _make(author, tmp_path, report, minutes=1, tokens=1000)
+    assert author.jobs["held-out"] == 8
+    report.clock = lambda: report.started_s + 3600
+    assert author.cuts["held-out"]()
+    assert not author.cuts["text"]()
 
 
 @pytest.mark.parametrize("loading_s", [0, 50])
