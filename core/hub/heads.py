@@ -8,7 +8,6 @@ from typing import Any
 
 from core.errors import UserError, clause
 from core.hub.files import read_json
-from core.hub.library import data_root
 from core.models.mtp.card import CARD_NAME, HeadCard
 
 SHIPPED_HEADS = Path(__file__).resolve().parents[2] / "resources" / "heads"
@@ -39,6 +38,8 @@ class LocalHead:
 
 def head_folders() -> tuple[Path, Path]:
     """Return the two folders that hold a head a folder: the person's own, and the shipped one."""
+    from core.hub.library import data_root  # the engine alone runs where platformdirs is missing
+
     return data_root() / "heads", SHIPPED_HEADS
 
 

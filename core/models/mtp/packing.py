@@ -1,8 +1,6 @@
 """The matrices of a head at 4.5 bits a weight, in blocks of GGUF's Q4_0, and back."""
 
 import torch
-from gguf import GGMLQuantizationType
-from gguf.quants import dequantize, quantize
 
 _WEIGHTS = 32
 _BYTES = 18
@@ -16,8 +14,10 @@ def pack(weight: torch.Tensor) -> torch.Tensor:
     """
     if weight.dim() != 2 or weight.shape[1] % _WEIGHTS:
         return weight.detach().to("cpu", torch.bfloat16).contiguous()
+    from gguf import GGMLQuantizationType, quants  # where heads are plain it may be missing
+
     plain = weight.detach().to("cpu", torch.float32).numpy()
-    return torch.from_numpy(quantize(plain, GGMLQuantizationType.Q4_0))
+    return torch.from_numpy(quants.quantize(plain, GGMLQuantizationType.Q4_0))
 
 
 def unpack(weight: torch.Tensor) -> torch.Tensor:
@@ -26,4 +26,6 @@ def unpack(weight: torch.Tensor) -> torch.Tensor:
         return weight.float()
     if weight.dim() != 2 or not weight.shape[1] or weight.shape[1] % _BYTES:
         raise ValueError("no whole blocks")
-    return torch.from_numpy(dequantize(weight.numpy(), GGMLQuantizationType.Q4_0))
+    from gguf import GGMLQuantizationType, quants
+
+    return torch.from_numpy(quants.dequantize(weight.numpy(), GGMLQuantizationType.Q4_0))

@@ -7,6 +7,7 @@ import pytest
 
 from core.cli.checks import CHECKS, Verdict
 from core.events import DrafterOption
+from core.hub import heads
 from core.hub.heads import SHIPPED_HEADS, head_folders
 from core.models.mtp.card import CARD_NAME
 from tests.helpers.cli import CommandLine, make_model_file
@@ -14,6 +15,7 @@ from tests.helpers.fake_engine import FakeEngine
 from tests.helpers.heads import saved_head
 
 SHIPPED = "smollm2-135m-instruct-sequential"
+ONE_SHIPPED = SHIPPED_HEADS / SHIPPED
 COMMANDS = (
     ("ask", "Hi"),
     ("chat",),
@@ -27,6 +29,10 @@ REFUSAL = DrafterOption(
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    (shipped / SHIPPED).symlink_to(ONE_SHIPPED)
+    monkeypatch.setattr(heads, "SHIPPED_HEADS", shipped)
     return head_folders()[0]
 
 
@@ -59,7 +65,9 @@ def test_a_head_that_is_not_there_is_refused_before_anything_is_loaded(
 def test_a_head_is_taken_by_its_name(argv: tuple[str, ...], model: tuple[str, str]) -> None:
     engine = FakeEngine(head=f"{SHIPPED} on fake-135m")
     assert CommandLine(engine=engine, piped="Hi").run(*argv, *model, "--head", SHIPPED) == 0
-    assert [request.head for request in engine.load_requests] == [str(SHIPPED_HEADS / SHIPPED)]
+    assert [request.head for request in engine.load_requests] == [
+        str(heads.SHIPPED_HEADS / SHIPPED)
+    ]
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])

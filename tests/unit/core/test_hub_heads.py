@@ -6,19 +6,25 @@ from pathlib import Path
 import pytest
 
 from core.errors import UserError
+from core.hub import heads
 from core.hub.heads import SHIPPED_HEADS, head_folders, local_heads, resolve_head
 from core.models.mtp.card import CARD_NAME
 from tests.helpers.heads import saved_head
 
 SHIPPED = "smollm2-135m-instruct-sequential"
+ONE_SHIPPED = SHIPPED_HEADS / SHIPPED
 
 
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    (shipped / SHIPPED).symlink_to(ONE_SHIPPED)
+    monkeypatch.setattr(heads, "SHIPPED_HEADS", shipped)
     monkeypatch.chdir(tmp_path)
-    own, shipped = head_folders()
-    assert shipped == SHIPPED_HEADS
+    own, found = head_folders()
+    assert found == shipped
     return own
 
 
@@ -75,7 +81,7 @@ def test_a_damaged_head_is_listed_as_such_and_cannot_be_chosen(own: Path, damage
 def test_a_head_is_found_by_its_name_or_where_it_lies(own: Path, tmp_path: Path) -> None:
     saved_head(own / "mine")
     assert resolve_head("mine") == own / "mine"
-    assert resolve_head(SHIPPED) == SHIPPED_HEADS / SHIPPED
+    assert resolve_head(SHIPPED) == heads.SHIPPED_HEADS / SHIPPED
     here = saved_head(tmp_path / "mine")
     assert resolve_head("mine") == Path("mine")  # what lies here comes before a name
     for path in (here, here / CARD_NAME):
