@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from core.hub import heads
 from core.models.lean.model import LeanModel, read_lean_model
 from core.models.mtp.card import HeadCard, HeadHost, HeadKind, HeadShape
 from core.models.mtp.files import save_head
@@ -16,7 +18,18 @@ from core.models.runner import Runner
 from core.models.runners import make_runner
 from tests.helpers.tiny import tiny_llama
 
+SHIPPED = "smollm2-135m-instruct-sequential"
+"""The one shipped head that tests of lists see."""
 BARE_HOST = HeadHost(name="none", fingerprint="0" * 32, hidden=32, layers=2, vocab=256)
+
+
+def ship_one_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let a single head ship, and the home be in ``folder``; return where own heads go."""
+    monkeypatch.setenv("PACELINE_HOME", str(folder / "home"))
+    (folder / "shipped").mkdir()
+    (folder / "shipped" / SHIPPED).symlink_to(heads.SHIPPED_HEADS / SHIPPED)
+    monkeypatch.setattr(heads, "SHIPPED_HEADS", folder / "shipped")
+    return heads.head_folders()[0]
 
 
 def head_card(

@@ -8,14 +8,11 @@ import pytest
 from core.cli.checks import CHECKS, Verdict
 from core.events import DrafterOption
 from core.hub import heads
-from core.hub.heads import SHIPPED_HEADS, head_folders
 from core.models.mtp.card import CARD_NAME
 from tests.helpers.cli import CommandLine, make_model_file
 from tests.helpers.fake_engine import FakeEngine
-from tests.helpers.heads import saved_head
+from tests.helpers.heads import SHIPPED, saved_head, ship_one_head
 
-SHIPPED = "smollm2-135m-instruct-sequential"
-ONE_SHIPPED = SHIPPED_HEADS / SHIPPED
 COMMANDS = (
     ("ask", "Hi"),
     ("chat",),
@@ -28,12 +25,7 @@ REFUSAL = DrafterOption(
 
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
-    shipped = tmp_path / "shipped"
-    shipped.mkdir()
-    (shipped / SHIPPED).symlink_to(ONE_SHIPPED)
-    monkeypatch.setattr(heads, "SHIPPED_HEADS", shipped)
-    return head_folders()[0]
+    return ship_one_head(tmp_path, monkeypatch)
 
 
 @pytest.fixture

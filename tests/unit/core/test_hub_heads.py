@@ -7,24 +7,16 @@ import pytest
 
 from core.errors import UserError
 from core.hub import heads
-from core.hub.heads import SHIPPED_HEADS, head_folders, local_heads, resolve_head
+from core.hub.heads import head_folders, local_heads, resolve_head
 from core.models.mtp.card import CARD_NAME
-from tests.helpers.heads import saved_head
-
-SHIPPED = "smollm2-135m-instruct-sequential"
-ONE_SHIPPED = SHIPPED_HEADS / SHIPPED
+from tests.helpers.heads import SHIPPED, saved_head, ship_one_head
 
 
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
-    shipped = tmp_path / "shipped"
-    shipped.mkdir()
-    (shipped / SHIPPED).symlink_to(ONE_SHIPPED)
-    monkeypatch.setattr(heads, "SHIPPED_HEADS", shipped)
+    own = ship_one_head(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
-    own, found = head_folders()
-    assert found == shipped
+    assert head_folders() == (own, heads.SHIPPED_HEADS)
     return own
 
 
