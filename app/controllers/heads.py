@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.controllers.models import ModelController
-from app.controllers.pairs import CUSTOM
+from app.controllers.pairs import CUSTOM, chosen_head
 from app.names import head_name
 from app.settings import Settings
 from app.training_records import TrainedHead, TrainingChoices
@@ -45,7 +45,8 @@ class HeadsController:
         words = ""
         if loaded is not None and is_loaded(self._form.choices(), chosen, loaded):
             name = head_name(loaded.head or "")
-            places = [Path(chosen.head_path)] if chosen.head_path else []
+            own = chosen_head(chosen.head_path)
+            places = [Path(own)] if own else []
             places += [folder / name for folder in self._folders]
             length = next((length_at(place) for place in places if place.name == name), 0.0)
             words = f"This model has a head already: {name}"
@@ -54,7 +55,8 @@ class HeadsController:
 
     def compare(self, head: TrainedHead) -> None:
         """Show beside a trained head the one that drafts for the same model without it."""
-        present = present_head(head, self._settings().head_path, self._folders)
+        chosen = chosen_head(self._settings().head_path) or ""
+        present = present_head(head, chosen, self._folders)
         if present is not None:
             self._result.set_present(present.name, length_at(present))
 

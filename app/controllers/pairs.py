@@ -107,12 +107,12 @@ def load_request_for(library: Library, settings: Settings) -> LoadRequest:
         draft=None if draft is None else str(draft),
         device=settings.device,
         precision=settings.precision,
-        head=_head(settings.head_path),
+        head=chosen_head(settings.head_path),
     )
 
 
-def _head(path: str) -> str | None:
-    """Return where the head lies that was chosen by its folder or its name."""
+def chosen_head(path: str) -> str | None:
+    """Return where the head lies that was chosen by its folder or its name; None for none."""
     try:
         return str(resolve_head(path)) if path else None
     except UserError:
