@@ -162,14 +162,14 @@ def _train(
 
 def _say_better(card: HeadCard, request: TrainRequest, report: Report) -> None:
     """Say which head was measured better and so drafts before this one, where there is one."""
-    best = heads_for(card.host.fingerprint, (request.home / "heads", SHIPPED_HEADS))[:1]
-    for other in best:
-        if length_at(other) > (card.acceptance_length or 0.0):
-            message = (
-                f"The head {other.name} was measured better, {length_at(other):.2f} tokens a "
-                "round, and drafts unless this one is chosen."
-            )
-            report.emit(Notice(kind="better-head", message=message))
+    found = heads_for(card.host.fingerprint, (request.home / "heads", SHIPPED_HEADS))
+    length = length_at(found[0]) if found else 0.0
+    if length > (card.acceptance_length or 0.0):
+        message = (
+            f"The head {found[0].name} was measured better, {length:.2f} tokens a round, and "
+            "drafts unless this one is chosen."
+        )
+        report.emit(Notice(kind="better-head", message=message))
 
 
 def _layers(request: TrainRequest, runner: Runner) -> tuple[int, ...]:

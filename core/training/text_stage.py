@@ -56,7 +56,7 @@ def make_text(
     if begun and holds_whole_text(places.text) and holds_whole_text(places.held_out):
         return  # more text would have another vocabulary
     minutes = request.minutes
-    report.begin(Stage.GENERATE, "held-out prompts", resumed=_begun(places.held_out))
+    report.begin(Stage.GENERATE, "held-out prompts", resumed=_has_some(places.held_out))
     precise = replace(settings, two_terms=None)
     jobs = make_jobs(host.tokenizer, held_out, (0.0,), settings.seed)
     until_s = None
@@ -65,22 +65,22 @@ def make_text(
         until_s = _until(report, minutes, _HELD_OUT_SHARE)
     if not _generate(host, jobs, (0.0,), precise, places.held_out, report, until_s=until_s):
         raise _too_long(settings)
-    report.begin(Stage.GENERATE, "training prompts", resumed=_begun(places.text))
+    report.begin(Stage.GENERATE, "training prompts", resumed=_has_some(places.text))
     until_s = None
-    if request.tokens is not None:
-        minutes = None
-    if minutes is not None:
+    tokens = request.tokens
+    if tokens is None and minutes is None:
+        tokens = DEFAULT_TOKENS
+    if tokens is None and minutes is not None:
         if _had_minutes(places.text) >= minutes and holds_whole_text(places.text):
             return
         until_s = _until(report, minutes, _TEXT_SHARE)
-    tokens = DEFAULT_TOKENS if minutes is None and request.tokens is None else request.tokens
     temperatures = request.temperatures
     jobs = make_jobs(host.tokenizer, train, temperatures, settings.seed)
     if not _generate(
         host, jobs, temperatures, settings, places.text, report, tokens, until_s=until_s
     ):
         raise _too_long(settings)
-    if minutes is not None:
+    if until_s is not None:
         try:
             write_json(places.text / _ENOUGH, {"minutes": minutes})
         except OSError as error:
@@ -93,7 +93,7 @@ def _until(report: Report, minutes: float, share: float) -> float:
     return max(report.started_s + share_s, report.clock() + share_s / 2)
 
 
-def _begun(folder: Path) -> bool:
+def _has_some(folder: Path) -> bool:
     return bool((read_json(folder / MANIFEST) or {}).get("shards"))
 
 
